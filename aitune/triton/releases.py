@@ -203,7 +203,7 @@ _BY_NAME: Mapping[str, Release] = {
 
 
 def release(text: str) -> Release:
-    """The release that ``text`` names: ``"24.10"``, ``"r24.10"``, ``"24.10-py3"``, ``"2.51.0"``, ``"2.51"``, ``"latest"``.
+    """The release of that name: ``"24.10"``, ``"r24.10"``, ``"24.10-py3"``, ``"2.51.0"``, ``"2.51"``, ``"latest"``.
 
     Raises:
         UsageError: If no known release has that name.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from aitune.errors import UsageError
@@ -42,7 +44,7 @@ def test_releases_are_ordered_and_ceilings_never_sink() -> None:
     """A newer release never loads less."""
     known = releases.RELEASES
     assert [r.name for r in known] == sorted(r.name for r in known)
-    for old, new in zip(known, known[1:], strict=False):
+    for old, new in itertools.pairwise(known):
         assert (new.max_opset, new.max_ml_opset, new.max_ir_version) >= (
             old.max_opset,
             old.max_ml_opset,
