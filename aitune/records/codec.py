@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -271,6 +272,8 @@ def _load_enum(kind: type[Enum], data: object, where: str) -> Enum:
 def _load_scalar(kind: type, data: object, where: str) -> Any:
     if kind is float and type(data) is int:
         return float(data)
+    if type(data) is float and not math.isfinite(data):
+        raise RecordError(f"{where} must be finite, got {data!r}")
     if type(data) is not kind:
         raise RecordError(f"{where} must be of type {kind.__name__}, got {data!r}")
     return data
