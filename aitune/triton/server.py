@@ -1,0 +1,312 @@
+"""A Triton server while it runs: one that aitune starts and stops, or one that runs already, behind one interface."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from aitune.errors import RepositoryError, ServerError
+from aitune.process import Background, run_program
+from aitune.triton import server_http
+from aitune.triton.discovery import find_server
+from aitune.triton.programs import Ports, ServerOptions, ServerProgram
+from aitune.triton.proved_by import Implementation, ProvedBy, implementation_of
+from aitune.triton.server_http import ModelState
+from aitune.triton.server_log import busy_port, failures, still_loading, telling_lines
+
+__all__ = ["LocalServer", "RemoteServer", "Server"]
+
+_ATTEMPTS = 3  # another program may take a free port between our look and the server's
+
+
+class Server(Protocol):
+    """A Triton that answers.
+
+    Attributes are addresses in the form ``HOST:PORT``; None where there is no such endpoint.
+    """
+
+    @property
+    def http(self) -> str | None:
+        """Where it speaks HTTP."""
+        ...
+
+    @property
+    def grpc(self) -> str | None:
+        """Where it speaks gRPC."""
+        ...
+
+    @property
+    def metrics(self) -> str | None:
+        """Where it gives metrics."""
+        ...
+
+    def models(self) -> tuple[ModelState, ...]:
+        """Every model it sees, with the reasons of those that are not ready."""
+        ...
+
+    def proved_by(self) -> ProvedBy:
+        """What stands behind its answers."""
+        ...
+
+
+class RemoteServer:
+    """A server that runs already and is not ours to change.
+
+    Args:
+        http: Its HTTP address, ``HOST:PORT`` or a URL; the only one it is asked through.
+        grpc: Its gRPC address, if known.
+        metrics: Its metrics address, if known.
+    """
+
+    def __init__(self, http: str, *, grpc: str | None = None, metrics: str | None = None) -> None:
+        self.http = http
+        self.grpc = grpc
+        self.metrics = metrics
+
+    def models(self) -> tuple[ModelState, ...]:
+        """Every model it sees, with the reasons of those that are not ready."""
+        return server_http.repository_index(self.http)
+
+    def proved_by(self) -> ProvedBy:
+        """What stands behind its answers, told from the config of the first ONNX model that is ready."""
+        found: Implementation | None = None
+        for name in dict.fromkeys(model.name for model in self.models() if model.ready):
+            config = server_http.model_config(self.http, name)
+            found = implementation_of(backend=config.get("backend", ""), runtime=config.get("runtime", ""))
+            if found is not None:
+                break
+        return ProvedBy(implementation=found, server=server_http.server_version(self.http))
+
+
+class LocalServer:
+    """A server of our own on 127.0.0.1, ready when the ``with`` block begins and gone when it ends.
+
+    Ready means that loading is over: models may have failed, see :meth:`models`. All of it is bounded: a load that
+    never ends is reported with the names of the models that hang.
+
+    Args:
+        repository: The model repository.
+        program: What to start; the first of :func:`aitune.triton.discovery.find_server` when None.
+        log: File for its output, kept; when None the log is kept only if the server does not come up.
+        explicit: Load only what is asked for (``load_models`` and load requests).
+        poll: Look for changes of the repository every second.
+        load_models: Models to load at start; only with ``explicit``.
+        model_config_name: Overlay to prefer, ``configs/<name>.pbtxt``.
+        strict: Switch auto-completion of configs off.
+        exit_on_error: Take a model that fails for a server that fails.
+        extra_args: More arguments for tritonserver.
+        ready_timeout_s: Seconds until it must be ready.
+        http_port: A certain port; a free one when None. The same for the other two.
+        grpc_port: See ``http_port``.
+        metrics_port: See ``http_port``.
+
+    Raises:
+        RepositoryError: If the repository is not a directory.
+        ServerError: If there is no server to start, a port is taken, or it does not become ready.
+    """
+
+    def __init__(
+        self,
+        repository: Path | str,
+        *,
+        program: ServerProgram | None = None,
+        log: Path | None = None,
+        explicit: bool = False,
+        poll: bool = False,
+        load_models: Sequence[str] = (),
+        model_config_name: str | None = None,
+        strict: bool = False,
+        exit_on_error: bool = False,
+        extra_args: Sequence[str] = (),
+        ready_timeout_s: float = 120.0,
+        http_port: int | None = None,
+        grpc_port: int | None = None,
+        metrics_port: int | None = None,
+    ) -> None:
+        self._repository = Path(repository)
+        self._program = program
+        self._asked_log = log
+        self._control = "explicit" if explicit else "poll" if poll else "none"
+        self._load_models = tuple(load_models)
+        self._model_config_name = model_config_name
+        self._strict = strict
+        self._exit_on_error = exit_on_error
+        self._extra_args = tuple(extra_args)
+        self._ready_timeout_s = ready_timeout_s
+        self._wanted = (http_port, grpc_port, metrics_port)
+        self._stack = ExitStack()
+        self._ports = Ports(http=0, grpc=0, metrics=0)
+        self._process: Background | None = None
+
+    def __enter__(self) -> Self:
+        if not self._repository.is_dir():
+            raise RepositoryError(f"model repository {str(self._repository)!r} is not a directory")
+        program = self._program = self._program or find_server()
+        for attempt in range(1, _ATTEMPTS + 1):
+            self._ports = _ports(self._wanted)
+            with ExitStack() as stack:
+                workspace = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aitune-server-")))
+                self._process = self._start(program, workspace, stack)
+                if self._wait(last=attempt == _ATTEMPTS):
+                    self._stack = stack.pop_all()
+                    break
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def http(self) -> str:
+        """Where it speaks HTTP."""
+        return f"127.0.0.1:{self._ports.http}"
+
+    @property
+    def grpc(self) -> str:
+        """Where it speaks gRPC."""
+        return f"127.0.0.1:{self._ports.grpc}"
+
+    @property
+    def metrics(self) -> str:
+        """Where it gives metrics."""
+        return f"127.0.0.1:{self._ports.metrics}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id (of the Docker client, for an image)."""
+        return self._running.pid
+
+    @property
+    def program(self) -> ServerProgram:
+        """What was started."""
+        if self._program is None:
+            raise RuntimeError("the server was not started: use it in a with block")
+        return self._program
+
+    @property
+    def log(self) -> Path:
+        """Its log."""
+        return self._running.log
+
+    def poll(self) -> int | None:
+        """Exit status once it has ended, None while it runs."""
+        return self._running.poll()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait for its end and return its exit status; None when it still runs after ``timeout_s`` seconds."""
+        return self._running.wait(timeout_s)
+
+    def log_text(self) -> str:
+        """All it has said so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def models(self) -> tuple[ModelState, ...]:
+        """Every model it sees; reasons that its index does not give are taken from the log."""
+        reasons = failures(self.log_text())
+        return tuple(
+            row
+            if row.ready or row.reason
+            else ModelState(name=row.name, version=row.version, state=row.state, reason=reasons.get(row.name, ""))
+            for row in server_http.repository_index(self.http)
+        )
+
+    def proved_by(self) -> ProvedBy:
+        """What stands behind its answers."""
+        implementation: Implementation = (
+            "nvidia-cpp" if self.program.implementation == "nvidia-cpp" else "aitune-python"
+        )
+        version = server_http.server_version(self.http)
+        return ProvedBy(implementation=implementation, server=version, onnxruntime=self.program.onnxruntime)
+
+    @property
+    def _running(self) -> Background:
+        if self._process is None:
+            raise RuntimeError("the server was not started: use it in a with block")
+        return self._process
+
+    def _start(self, program: ServerProgram, workspace: Path, stack: ExitStack) -> Background:
+        options = ServerOptions(
+            repository=self._repository,
+            ports=self._ports,
+            control=self._control,
+            load_models=self._load_models,
+            model_config_name=self._model_config_name,
+            strict=self._strict,
+            exit_on_error=self._exit_on_error,
+            extra_args=self._extra_args,
+        )
+        launch = program.launch(options, workspace)
+        if launch.cleanup:
+            stack.callback(run_program, launch.cleanup, timeout_s=30.0)
+        log = self._asked_log or workspace / "server.log"
+        return stack.enter_context(Background(launch.argv, log=log, env=launch.env, grace_s=options.exit_timeout_s + 5))
+
+    def _wait(self, *, last: bool) -> bool:
+        """Wait until it is ready; False when a port of our own choice was taken meanwhile and it is worth a new try."""
+        deadline = time.monotonic() + self._ready_timeout_s
+        pause_s = 0.02
+        while not server_http.is_ready(self.http):
+            if self._running.poll() is not None:
+                busy = busy_port(self.log_text())
+                if busy and None in self._wanted and not last:
+                    return False
+                raise self._ended(busy)
+            if time.monotonic() > deadline:
+                raise self._late()
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.25)
+        return True
+
+    def _ended(self, busy: str | None) -> ServerError:
+        if busy:
+            return ServerError(f"tritonserver cannot listen on {busy}: it is in use", hint="choose another port")
+        text = self.log_text()
+        said = [f"{name}: {reason}" for name, reason in failures(text).items()] or list(telling_lines(text, most=3))
+        reasons = "; ".join(said) or "it said nothing"
+        return ServerError(
+            f"tritonserver ended with status {self._running.poll()} before it was ready: {reasons}",
+            hint=f"its log: {self._kept_log()}",
+        )
+
+    def _late(self) -> ServerError:
+        loading = ", ".join(repr(name) for name in still_loading(self.log_text())) or "no model"
+        return ServerError(
+            f"tritonserver was not ready within {self._ready_timeout_s:g} s; still loading: {loading}",
+            hint=f"its log: {self._kept_log()}",
+        )
+
+    def _kept_log(self) -> Path:
+        """The log at a place that outlives the server."""
+        if self._asked_log is not None:
+            return self._asked_log
+        with tempfile.NamedTemporaryFile(prefix="aitune-server-", suffix=".log", delete=False) as kept:
+            shutil.copyfile(self.log, kept.name)
+        return Path(kept.name)
+
+
+def _ports(wanted: Sequence[int | None]) -> Ports:
+    """Free ports on 127.0.0.1, and the wanted ones checked."""
+    with ExitStack() as stack:
+        found = [_bind(port, stack) for port in wanted]
+    http, grpc, metrics = found
+    return Ports(http=http, grpc=grpc, metrics=metrics)
+
+
+def _bind(port: int | None, stack: ExitStack) -> int:
+    holder = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        holder.bind(("127.0.0.1", port or 0))
+    except OSError as error:
+        raise ServerError(
+            f"port {port} on 127.0.0.1 cannot be used: {error.strerror}", hint="choose another port, or leave it out"
+        ) from error
+    return int(holder.getsockname()[1])
