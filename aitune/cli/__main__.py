@@ -1,0 +1,7 @@
+"""``python -m aitune.cli``."""
+
+import sys
+
+from aitune.cli import main
+
+sys.exit(main())
