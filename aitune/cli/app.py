@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from aitune import __version__
+from aitune.cli.environment import refuse_foreign_aitune
 from aitune.errors import AituneError, UsageError
 
 PROGRAM = "aitune-triton"
@@ -99,6 +100,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     as_json = _wants_json(args)
     try:
         with _terminable():
+            if args[:1] != ["doctor"]:  # which reports it
+                refuse_foreign_aitune()
             result = group.main(args or ["--help"], prog_name=PROGRAM, standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from aitune.cli.console import Console, common_options, table
+from aitune.cli.environment import foreign_aitune
 from aitune.errors import AituneError, UnavailableError
 
 __all__ = ["Finding", "doctor_command"]
@@ -99,8 +100,6 @@ def _packages() -> list[Finding]:
 
 def _conflict() -> Finding | None:
     """The other distribution that owns the import name (decision 13)."""
-    from aitune.pipeline import foreign_aitune
-
     version = foreign_aitune()
     if version is None:
         return None

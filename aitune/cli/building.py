@@ -1,0 +1,289 @@
+"""``inspect``, ``build`` and ``render``: from a SOURCE to a record, from a record to a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from aitune.cli.console import Console, common_options, table
+from aitune.cli.shapes import SHAPE, collect
+from aitune.errors import AituneError
+
+if TYPE_CHECKING:
+    from aitune.pipeline import Request
+    from aitune.records import Artifact, TunedTensorSpec
+    from aitune.triton.plan import PlanOptions
+
+__all__ = ["build_command", "inspect_command", "render_command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SOURCE_HELP = """SOURCE is model.onnx, model.plan, path/file.py:function, package.module:function (the function returns
+the module and its samples) or the aitune.json of an artifact."""
+
+
+def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several option decorators as one, shown in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+source_options = _chain(
+    click.argument("source"),
+    click.option("-m", "--model", help="Name in the repository; by default the function's or the file's name."),
+    click.option(
+        "--max-batch-size",
+        type=click.IntRange(0),
+        help="Demand this batch (exit 1 if the model cannot); 0 switches batching off; by default it is found.",
+    ),
+    click.option("--min-shape", type=SHAPE, multiple=True, help="Smallest full shape of an input: ids=1,8 or ids:1x8."),
+    click.option("--opt-shape", type=SHAPE, multiple=True, help="Typical full shape of an input."),
+    click.option("--max-shape", type=SHAPE, multiple=True, help="Largest full shape of an input."),
+    click.option("--samples", metavar="FILE.npz|file.py:function", help="Samples to use instead of the SOURCE's own."),
+    click.option("--output-name", "output_names", multiple=True, help="Name an output of a module (in order)."),
+    click.option("--opset", type=click.IntRange(7), help="ONNX opset of an export."),
+    click.option(
+        "--keep-samples",
+        type=click.Choice(["none", "synthetic", "recorded"]),
+        default="synthetic",
+        show_default=True,
+        help="Which samples travel with the model, for validate and perf.",
+    ),
+)
+
+serving_options = _chain(
+    click.option(
+        "--target",
+        type=click.Choice(["auto", "cpu", "gpu"]),
+        default="auto",
+        show_default=True,
+        help="Where it will be served; auto serves on both.",
+    ),
+    click.option("--triton", "release", default="24.10", show_default=True, help="Triton release (24.10 or 2.51.0)."),
+    click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="Instances per device."),
+    click.option("--max-queue-delay-us", type=click.IntRange(0), help="Time a request may wait for others, in µs."),
+    click.option("--max-queue-size", type=click.IntRange(1), help="Requests that may wait before more are refused."),
+    click.option(
+        "--warmup",
+        type=click.Choice(["none", "small", "full"]),
+        default="small",
+        show_default=True,
+        help="Requests the server runs while it loads the model.",
+    ),
+)
+
+
+def _request(
+    options: dict[str, Any], *, tune: bool, tune_seconds: float = 60.0, objective: str = "throughput"
+) -> Request:
+    from aitune.pipeline import Request
+
+    return Request(
+        source=options["source"],
+        max_batch_size=options["max_batch_size"],
+        min_shapes=collect("--min-shape", options["min_shape"]),
+        opt_shapes=collect("--opt-shape", options["opt_shape"]),
+        max_shapes=collect("--max-shape", options["max_shape"]),
+        samples=options["samples"],
+        output_names=options["output_names"],
+        opset=options["opset"],
+        keep_samples=options["keep_samples"],
+        tune=tune,
+        tune_seconds=tune_seconds,
+        objective=objective,
+    )
+
+
+def _plan_options(options: dict[str, Any]) -> PlanOptions:
+    from aitune.triton.plan import PlanOptions
+
+    given = {
+        "max_queue_delay_us": options["max_queue_delay_us"],
+        "max_queue_size": options["max_queue_size"],
+    }
+    return PlanOptions(
+        target=options["target"],
+        triton=options["release"],
+        instances=options["instances"],
+        warmup=options["warmup"],
+        **{key: value for key, value in given.items() if value is not None},
+    )
+
+
+@click.command(
+    "inspect", help=f"Show the tensors, the batching verdict and the config of a model; write nothing.\n\n{SOURCE_HELP}"
+)
+@source_options
+@serving_options
+@common_options()
+def inspect_command(console: Console, **options: Any) -> int:
+    """Show the tensors, the batching verdict and the config that would be written."""
+    from aitune.pipeline import default_model_name, document, inspect
+
+    name = options["model"] or default_model_name(options["source"])
+    progress = console.progress()
+    try:
+        artifact, config, warnings = inspect(
+            _request(options, tune=False), model_name=name, options=_plan_options(options), progress=progress
+        )
+    finally:
+        progress.done()
+    if console.json:
+        console.document({**document(artifact, model=name), "config": config, "warnings": list(warnings)})
+        return 0
+    console.result(describe(artifact, console))
+    console.result(f"\nconfig.pbtxt\n\n{config.rstrip()}")
+    _tell(warnings, console)
+    return 0
+
+
+@click.command("build", help=f"Observe, export, prove, tune, render and publish one model.\n\n{SOURCE_HELP}")
+@source_options
+@click.option(
+    "-r",
+    "--repository",
+    type=click.Path(path_type=Path),
+    default=Path("model_repository"),
+    show_default=True,
+    help="Where to publish it; made when it is not there.",
+)
+@serving_options
+@click.option("--tune/--no-tune", default=True, help="Measure candidates, or take the plain settings.")
+@click.option(
+    "--tune-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Budget of measuring.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["throughput", "latency"]),
+    default="throughput",
+    show_default=True,
+    help="What the winner is best at.",
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would change.")
+@common_options()
+def build_command(
+    console: Console, repository: Path, tune: bool, tune_seconds: float, objective: str, dry_run: bool, **options: Any
+) -> int:
+    """Build and publish one model."""
+    from aitune.pipeline import build, default_model_name, document
+
+    name = options["model"] or default_model_name(options["source"])
+    request = _request(options, tune=tune, tune_seconds=tune_seconds, objective=objective)
+    progress = console.progress()
+    try:
+        built = build(
+            request,
+            repository,
+            model_name=name,
+            options=_plan_options(options),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    except AituneError as error:
+        error.document = {"result": "refused", "model": name, "repository": str(repository)}  # type: ignore[attr-defined]
+        raise
+    finally:
+        progress.done()
+    publication = built.publication
+    if console.json:
+        console.document(
+            {
+                "result": publication.result,
+                "repository": str(repository),
+                "path": str(publication.path),
+                **document(built.artifact, model=name, version=publication.version),
+                "dry_run": dry_run,
+                "diff": publication.diff,
+                "warnings": list(built.warnings),
+            }
+        )
+        return 0
+    console.result(describe(built.artifact, console))
+    if dry_run:
+        console.result(f"\ndry run: would be {publication.result} as version {publication.version}\n")
+        console.result(publication.diff.rstrip() or "no change")
+    else:
+        console.result(
+            f"\n{console.style(publication.result, fg='green', bold=True)}: {publication.path} "
+            f"(version {publication.version})"
+        )
+        from aitune.cli.next_steps import next_steps
+
+        console.result(next_steps(built.artifact, repository, name, release=options["release"]))
+    _tell(built.warnings, console)
+    return 0
+
+
+@click.command("render")
+@click.argument("record", metavar="AITUNE.JSON", type=click.Path(path_type=Path))
+@click.option("-m", "--model", help="Name in the config; by default the published model's.")
+@click.option("--as-published", is_flag=True, help="Print the config this version was published with.")
+@serving_options
+@common_options()
+def render_command(record: Path, model: str | None, as_published: bool, console: Console, **options: Any) -> int:
+    """Print the config.pbtxt of a record."""
+    from aitune.errors import RecordError
+    from aitune.pipeline import default_model_name
+    from aitune.records.codec import read_document
+    from aitune.triton.plan import plan
+    from aitune.triton.render import render
+
+    document = read_document(record)
+    name = model or default_model_name(str(record))
+    warnings: tuple[str, ...] = ()
+    if as_published:
+        if document.config is None:
+            raise RecordError(f"record {str(record)!r} was never published", hint="leave --as-published out")
+        config = document.config
+    else:
+        folder = record.absolute().parent.name
+        version = int(folder) if folder.isdecimal() else 1
+        planned = plan(document.artifact, model_name=name, options=_plan_options(options), version=version)
+        config, warnings = render(planned), planned.warnings
+    if console.json:
+        console.document({"model": name, "config": config, "warnings": list(warnings)})
+    else:
+        console.result(config.rstrip("\n"))
+    _tell(warnings, console)
+    return 0
+
+
+def _tell(warnings: tuple[str, ...], console: Console) -> None:
+    for warning in warnings:
+        console.warn(warning)
+
+
+def describe(artifact: Artifact, console: Console) -> str:
+    """The record as a person reads it: tensors, verdict, measurements."""
+    rows = [_row("input", spec) for spec in artifact.inputs] + [_row("output", spec) for spec in artifact.outputs]
+    parts = [table(("", "name", "dtype", "shape", "smallest", "largest"), rows)]
+    evidence = artifact.evidence
+    if evidence and evidence.batching:
+        color = "green" if evidence.batching.proved else "yellow"
+        verdict = console.style(evidence.batching.verdict, fg=color, bold=True)
+        parts.append(f"\nbatching  {verdict}: {evidence.batching.reason}")
+    parts.append(f"max batch {artifact.max_batch_size or 0}")
+    if evidence and evidence.tuning:
+        parts.append(f"tuning    {evidence.tuning.winner}: {evidence.tuning.reason}")
+    parts.append(f"sha256    {artifact.identity}")
+    parts.extend(f"note      {note}" for note in (evidence.notes if evidence else ()))
+    return "\n".join(parts)
+
+
+def _row(kind: str, spec: TunedTensorSpec) -> tuple[str, ...]:
+    shape = "×".join("?" if dim is None else str(dim) for dim in spec.shape) or "scalar"
+    low = "×".join(map(str, spec.min_shape)) or "scalar"
+    high = "×".join(map(str, spec.max_shape)) or "scalar"
+    return kind, spec.name, spec.dtype.value, shape, low, high

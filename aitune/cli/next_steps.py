@@ -1,0 +1,93 @@
+"""What to do after ``build``: serve with Docker, ask with curl, ask from Python, for this very model."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from aitune.records import Artifact, TunedTensorSpec
+
+__all__ = ["next_steps"]
+
+_MOST_ELEMENTS = 64  # a curl line longer than that helps nobody
+_NOT_IN_JSON = ("FP16", "BF16")  # Triton takes these in binary form only
+
+
+def next_steps(artifact: Artifact, repository: Path, model: str, *, release: str) -> str:
+    """The exact commands that come next.
+
+    Args:
+        artifact: What was published.
+        repository: Where.
+        model: Its name there.
+        release: Triton release whose container is named, as ``"24.10"`` or ``"2.51.0"``.
+    """
+    from aitune.triton.releases import release as find_release
+    from aitune.triton.templates import render_template
+
+    request = _request(artifact)
+    return render_template(
+        "next_steps.txt.j2",
+        image=f"nvcr.io/nvidia/tritonserver:{find_release(release).name}-py3",
+        volume=shlex.quote(f"{repository.absolute()}:/models:ro"),
+        repository=shlex.quote(str(repository)),
+        model=shlex.quote(model),
+        model_literal=json.dumps(model),
+        curl_body=shlex.quote(json.dumps(request)) if request else None,
+        curl_url=shlex.quote(f"localhost:8000/v2/models/{model}/infer"),
+        inputs=[_python_input(artifact, spec) for spec in artifact.inputs],
+        output=json.dumps(artifact.output_names[0]) if artifact.outputs else None,
+        batched=artifact.max_batch_size is not None,
+    )
+
+
+def _request(artifact: Artifact) -> dict[str, Any] | None:
+    """A JSON request with valid values; None when JSON cannot carry it or it would be too long."""
+    from aitune.triton.datatypes import wire_name
+
+    tensors = []
+    for spec in artifact.inputs:
+        values, datatype = _values(artifact, spec), wire_name(spec.dtype)
+        if datatype in _NOT_IN_JSON or values.size > _MOST_ELEMENTS:
+            return None
+        shape = list(values.shape) or [1]  # Triton has no rank 0
+        data = [item.decode() if isinstance(item, bytes) else item for item in values.ravel().tolist()]
+        tensors.append({"name": spec.name, "datatype": datatype, "shape": shape, "data": data})
+    return {"inputs": tensors}
+
+
+def _values(artifact: Artifact, spec: TunedTensorSpec) -> np.ndarray:
+    """One small valid request: smallest shape, values from the learned range."""
+    from aitune.numerics.synthetic import synthetic
+    from aitune.records.evidence import InputDomain
+
+    known = {domain.name: domain for domain in (artifact.evidence.inputs if artifact.evidence else ())}
+    domain = known.get(spec.name) or InputDomain(name=spec.name, typical_shape=spec.min_shape)
+    return synthetic(spec, spec.min_shape, domain, 1)
+
+
+def _python_input(artifact: Artifact, spec: TunedTensorSpec) -> dict[str, str]:
+    """What the Python client of the text needs to make this input."""
+    from aitune.triton.datatypes import wire_name
+
+    shape = _shape(artifact, spec)
+    datatype = wire_name(spec.dtype)
+    known = {domain.name: domain for domain in (artifact.evidence.inputs if artifact.evidence else ())}
+    low = known[spec.name].low if spec.name in known else 0
+    numpy = {"bool": "bool", "string": "object", "bfloat16": "float32"}.get(spec.dtype.value, spec.dtype.value)
+    if datatype == "BYTES":
+        array = f"np.full({shape}, b'text', dtype=object)"
+    else:
+        number = int(low) if spec.dtype.is_integer or datatype == "BOOL" else low
+        array = f"np.full({shape}, {number}, dtype=np.{numpy})"
+    return {"name": json.dumps(spec.name), "datatype": datatype, "array": array, "variable": f"input_{spec.name}"}
+
+
+def _shape(artifact: Artifact, spec: TunedTensorSpec) -> tuple[int, ...]:
+    """Smallest shape as a client sends it."""
+    return spec.min_shape or (1,)

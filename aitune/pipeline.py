@@ -1,0 +1,318 @@
+"""The whole flow as one readable function: the only room, with the command line, that sees both sides.
+
+A SOURCE is an ONNX file, a Python function that returns a module and its samples, a TensorRT plan, or the record of an
+artifact that was made before; whatever it is, an artifact comes out, and only from the artifact is a repository made.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aitune.errors import BatchingError, SourceError, UsageError
+from aitune.records.codec import dump, dump_artifact
+
+if TYPE_CHECKING:
+    from aitune.records import Artifact
+    from aitune.records.interface import Interface
+    from aitune.triton.plan import PlanOptions
+    from aitune.triton.publish import Publication
+    from aitune.tuning.progress import Progress
+
+__all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
+
+_FORMS = "model.onnx, model.plan, aitune.json, path/file.py:function or package.module:function"
+_FUNCTION = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
+
+
+class SourceKind(Enum):
+    """What a SOURCE is."""
+
+    ONNX = "onnx"
+    PLAN = "plan"
+    PYTHON = "python"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user wants made of a SOURCE.
+
+    Attributes:
+        source: The SOURCE as it was given.
+        max_batch_size: Demanded largest batch; None to find it, 0 for no batching.
+        min_shapes: Smallest full shape per input; the same for the typical (``opt``) and the largest one.
+        opt_shapes: See ``min_shapes``.
+        max_shapes: See ``min_shapes``.
+        samples: ``FILE.npz`` or ``file.py:function`` with samples; None for what the SOURCE brings.
+        output_names: Names for the outputs of a PyTorch module, in its order; empty to choose them.
+        opset: ONNX opset of an export; None for one that the target serves.
+        tune: Whether candidates are measured.
+        tune_seconds: Budget of measuring, in seconds.
+        objective: ``"throughput"`` or ``"latency"``.
+        keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
+    """
+
+    source: str
+    max_batch_size: int | None = None
+    min_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    opt_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    max_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    samples: str | None = None
+    output_names: tuple[str, ...] = ()
+    opset: int | None = None
+    tune: bool = True
+    tune_seconds: float = 60.0
+    objective: str = "throughput"
+    keep_samples: str = "synthetic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What came out.
+
+    Attributes:
+        artifact: The record.
+        publication: Where it was, or with a dry run would be, published.
+        warnings: What the user should know about the rendered config.
+    """
+
+    artifact: Artifact
+    publication: Publication
+    warnings: tuple[str, ...] = ()
+
+
+def kind_of(source: str) -> SourceKind:
+    """What a SOURCE is, told from its text and, where that is not enough, from the file.
+
+    Raises:
+        SourceError: If it is none of the known forms.
+
+    >>> kind_of("zoo/bert.py:encoder"), kind_of("model.onnx")
+    (<SourceKind.PYTHON: 'python'>, <SourceKind.ONNX: 'onnx'>)
+    """
+    suffixes = {
+        ".onnx": SourceKind.ONNX,
+        ".plan": SourceKind.PLAN,
+        ".engine": SourceKind.PLAN,
+        ".json": SourceKind.RECORD,
+    }
+    suffix = Path(source).suffix.lower()
+    if suffix in suffixes:
+        return suffixes[suffix]
+    if _FUNCTION.fullmatch(source):
+        return SourceKind.PYTHON
+    path = Path(source)
+    if path.is_dir():
+        raise SourceError(f"SOURCE {source!r} is a directory", hint=f"give one of: {_FORMS}")
+    if suffix == ".py":
+        raise SourceError(f"SOURCE {source!r} names no function", hint=f"give {source}:function")
+    if suffix in (".pt", ".pth", ".pt2", ".safetensors", ".bin", ".h5"):
+        raise SourceError(
+            f"SOURCE {source!r} holds weights, not a way to make the module",
+            hint="write a function that returns (module, samples) and give file.py:function",
+        )
+    raise SourceError(f"SOURCE {source!r} is not of a known form", hint=f"give one of: {_FORMS}")
+
+
+def default_model_name(source: str) -> str:
+    """The name a model gets when the user gives none: the function, the file, or the published model.
+
+    >>> default_model_name("zoo/bert.py:encoder"), default_model_name("nets/resnet50.onnx")
+    ('encoder', 'resnet50')
+    """
+    kind = kind_of(source)
+    if kind is SourceKind.PYTHON:
+        return source.rpartition(":")[2]
+    path = Path(source)
+    if kind is SourceKind.RECORD:
+        folder = path.absolute().parent
+        return folder.parent.name if folder.name.isdecimal() else folder.name
+    return path.stem
+
+
+def build(
+    request: Request,
+    repository: Path,
+    *,
+    model_name: str | None = None,
+    options: PlanOptions | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Built:
+    """Make an artifact of a SOURCE and publish it.
+
+    Args:
+        request: What to make.
+        repository: The model repository; made when it is not there.
+        model_name: Name in the repository; None for :func:`default_model_name`.
+        options: How it shall be served; the defaults when None.
+        dry_run: Change nothing, only find out what would change.
+        progress: Where long work reports.
+
+    Raises:
+        AituneError: Whatever stopped it; nothing was published then.
+    """
+    from aitune.triton.plan import check_model_name
+    from aitune.triton.publish import publish
+
+    name = model_name or default_model_name(request.source)
+    check_model_name(name)  # a bad name is found before minutes of work, not after them
+    with made(request, progress=progress) as artifact:
+        publication = publish(
+            artifact,
+            repository,
+            model_name=name,
+            options=options,
+            keep_samples=request.keep_samples,
+            dry_run=dry_run,
+        )
+        return Built(artifact=artifact, publication=publication, warnings=publication.warnings)
+
+
+def inspect(
+    request: Request,
+    *,
+    model_name: str | None = None,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
+) -> tuple[Artifact, str, tuple[str, ...]]:
+    """The record of a SOURCE, the config.pbtxt it would be served with, and the warnings about that.
+
+    Nothing is measured and nothing is written.
+    """
+    from aitune.triton.plan import check_model_name, plan
+    from aitune.triton.render import render
+
+    name = model_name or default_model_name(request.source)
+    check_model_name(name)
+    with made(request, progress=progress) as artifact:
+        planned = plan(artifact, model_name=name, options=options)
+        return artifact, render(planned), planned.warnings
+
+
+@contextmanager
+def made(request: Request, *, progress: Progress | None = None) -> Iterator[Artifact]:
+    """The artifact of a SOURCE, in a temporary folder that goes when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="aitune-") as folder:
+        yield make_artifact(request, Path(folder), progress=progress)
+
+
+def make_artifact(request: Request, workspace: Path, *, progress: Progress | None = None) -> Artifact:
+    """Make the artifact of a SOURCE.
+
+    Args:
+        request: What to make.
+        workspace: Folder for its files; they must outlive the use of the artifact.
+        progress: Where long work reports.
+    """
+    makers = {
+        SourceKind.ONNX: _from_onnx,
+        SourceKind.PYTHON: _from_python,
+        SourceKind.PLAN: _from_plan,
+        SourceKind.RECORD: _from_record,
+    }
+    return makers[kind_of(request.source)](request, workspace, progress)
+
+
+def _common(request: Request, workspace: Path, progress: Progress | None) -> dict[str, Any]:
+    """The arguments that every frontend's ``tune`` takes."""
+    from aitune.tuning.progress import SILENT
+
+    return {
+        "max_batch_size": request.max_batch_size,
+        "min_shapes": request.min_shapes,
+        "opt_shapes": request.opt_shapes,
+        "max_shapes": request.max_shapes,
+        "tune": request.tune,
+        "tune_seconds": request.tune_seconds,
+        "objective": request.objective,
+        "keep_samples": request.keep_samples,
+        "workspace": workspace,
+        "progress": SILENT if progress is None else progress,
+    }
+
+
+def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+    from aitune.onnx import tune
+
+    if request.output_names:
+        raise UsageError("--output-name is for PyTorch modules: an ONNX file has its own names")
+    return tune(Path(request.source), samples=_samples(request), **_common(request, workspace, progress))
+
+
+def _from_python(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+    from aitune.torch import load_source, tune
+
+    source = load_source(request.source)
+    samples = _samples(request)
+    return tune(
+        source.module,
+        source.samples if samples is None else samples,
+        output_names=request.output_names or None,
+        opset=request.opset,
+        **_common(request, workspace, progress),
+    )
+
+
+def _from_plan(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+    from aitune.tensorrt import check_header
+
+    check_header(Path(request.source))
+    raise SourceError(
+        f"plan {request.source!r} cannot be described without its record",
+        hint="give the aitune.json that was written when the plan was built",
+    )
+
+
+def _from_record(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+    from aitune.records.codec import read_document
+
+    artifact = read_document(Path(request.source)).artifact
+    artifact.verify()
+    demanded = request.max_batch_size
+    if demanded and (artifact.max_batch_size or 0) < demanded:
+        raise BatchingError(
+            f"a batch of {demanded} was demanded, the record proves {artifact.max_batch_size or 'none'}",
+            hint="build from the model itself to prove more",
+        )
+    return artifact
+
+
+def _samples(request: Request) -> Sequence[Mapping[str, Any]] | None:
+    """Samples the user named, None for those of the SOURCE."""
+    if request.samples is None:
+        return None
+    from aitune.numerics.sources import load_samples
+
+    return load_samples(request.samples)
+
+
+def read_interface(path: Path) -> Interface:
+    """What a model file declares, read by whichever frontend knows it; handed to the offline checker."""
+    from aitune.onnx import read_interface as read_onnx
+
+    return read_onnx(path)
+
+
+def document(artifact: Artifact, *, model: str, version: int | None = None) -> dict[str, Any]:
+    """The part of the JSON documents of ``build`` and ``inspect`` that an artifact decides."""
+    evidence = artifact.evidence
+    batching = evidence.batching if evidence else None
+    tuning = evidence.tuning if evidence else None
+    found: dict[str, Any] = {
+        "model": model,
+        "artifact": dump_artifact(artifact),
+        "max_batch_size": artifact.max_batch_size or 0,
+        "batching": dump(batching) if batching else {"verdict": "unproved", "reason": "no evidence", "evidence": []},
+        "tuning": dump(tuning),
+    }
+    if version is not None:
+        found["version"] = version
+    return found
