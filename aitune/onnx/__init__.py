@@ -1,1 +1,46 @@
-"""To be written."""
+"""The ONNX frontend: read a model file's interface, run it, repair its names, tune it.
+
+Names load when they are first used. Reading an interface needs no package at all; with onnxruntime installed the answer
+is the one a server will see.
+
+>>> import aitune.onnx
+>>> aitune.onnx.describe("missing.onnx")
+Traceback (most recent call last):
+aitune.errors.SourceError: model 'missing.onnx' does not exist
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from aitune.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from aitune.onnx.external import companions
+    from aitune.onnx.reading import describe, read_interface
+
+__all__ = ["companions", "describe", "read_interface"]
+
+_WHERE = {
+    "companions": "aitune.onnx.external",
+    "describe": "aitune.onnx.reading",
+    "read_interface": "aitune.onnx.reading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of the table on first use."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(_WHERE[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("onnx", "onnxruntime"):
+            raise
+        raise MissingDependencyError(error.name, extra="onnx") from error
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted(__all__)
