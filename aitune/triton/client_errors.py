@@ -1,0 +1,85 @@
+"""What can go wrong between a client and a Triton server, each with its own code.
+
+.. code-block:: text
+
+    ServerError                3  E_SERVER
+    ├── ServerUnreachable      3  E_UNREACHABLE     nobody listens, or the connection broke
+    ├── ServerTimeout          3  E_TIMEOUT         no answer in time
+    ├── TlsFailure             3  E_TLS             certificates or handshake
+    ├── AccessDenied           3  E_ACCESS          401, 403 and their gRPC twins
+    ├── WrongProtocol          3  E_PROTOCOL        gRPC spoken to an HTTP port, or the other way round
+    ├── EndpointRestricted     3  E_RESTRICTED      the server's operator has closed this API
+    ├── ModelAbsent            3  E_MODEL_ABSENT    the server has no such model or version
+    ├── ModelNotReady          3  E_MODEL_NOT_READY it has, but did not load it
+    └── InferenceRefused       3  E_REFUSED         the server read the request and said no
+"""
+
+from __future__ import annotations
+
+from aitune.errors import ServerError
+
+__all__ = [
+    "AccessDenied",
+    "EndpointRestricted",
+    "InferenceRefused",
+    "ModelAbsent",
+    "ModelNotReady",
+    "ServerTimeout",
+    "ServerUnreachable",
+    "TlsFailure",
+    "WrongProtocol",
+]
+
+
+class ServerUnreachable(ServerError):
+    """Nobody listens there, or the connection broke before the answer was complete."""
+
+    code = "E_UNREACHABLE"
+
+
+class ServerTimeout(ServerError):
+    """No complete answer came in time."""
+
+    code = "E_TIMEOUT"
+
+
+class TlsFailure(ServerError):
+    """The TLS handshake failed: not a TLS port, or a certificate that is not trusted."""
+
+    code = "E_TLS"
+
+
+class AccessDenied(ServerError):
+    """The server, or a proxy before it, wants other credentials."""
+
+    code = "E_ACCESS"
+
+
+class WrongProtocol(ServerError):
+    """Somebody answers there, but in another protocol."""
+
+    code = "E_PROTOCOL"
+
+
+class EndpointRestricted(ServerError):
+    """The operator of the server has closed this API to us."""
+
+    code = "E_RESTRICTED"
+
+
+class ModelAbsent(ServerError):
+    """The server knows no such model, or no such version of it."""
+
+    code = "E_MODEL_ABSENT"
+
+
+class ModelNotReady(ServerError):
+    """The server knows the model and could not, or did not yet, load it."""
+
+    code = "E_MODEL_NOT_READY"
+
+
+class InferenceRefused(ServerError):
+    """The server understood the request and refused it; the message is the server's own."""
+
+    code = "E_REFUSED"
