@@ -283,7 +283,7 @@ def describe(artifact: Artifact, console: Console) -> str:
 
 
 def _row(kind: str, spec: TunedTensorSpec) -> tuple[str, ...]:
-    shape = "×".join("?" if dim is None else str(dim) for dim in spec.shape) or "scalar"
-    low = "×".join(map(str, spec.min_shape)) or "scalar"
-    high = "×".join(map(str, spec.max_shape)) or "scalar"
+    shape = "x".join("?" if dim is None else str(dim) for dim in spec.shape) or "scalar"
+    low = "x".join(map(str, spec.min_shape)) or "scalar"
+    high = "x".join(map(str, spec.max_shape)) or "scalar"
     return kind, spec.name, spec.dtype.value, shape, low, high

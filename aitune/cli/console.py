@@ -104,8 +104,7 @@ class LineProgress:
 
     def done(self) -> None:
         """The step is over."""
-        seconds = time.monotonic() - self._started
-        if self._what and seconds > 2:
+        if self._what and (seconds := time.monotonic() - self._started) > 2:
             self._say(f"{self._what}: {seconds:.1f} s")
         self._what = ""
 
@@ -125,7 +124,7 @@ class BarProgress(LineProgress):
 
         self.done()
         counts = (BarColumn(bar_width=24), MofNCompleteColumn()) if total else ()
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), *counts, TimeElapsedColumn())
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *counts, TimeElapsedColumn())
         self._bar = Progress(*columns, console=RichConsole(stderr=True), transient=True)
         self._task = self._bar.add_task(what, total=total)
         self._bar.start()
