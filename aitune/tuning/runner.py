@@ -1,0 +1,39 @@
+"""What runs a model: one session of one runtime, handed in by a frontend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from aitune.numerics.dtypes import Array
+
+__all__ = ["Runner"]
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A loaded model.
+
+    A runner is used by one caller at a time. Asked twice for the same input, it is expected to give the same answer; a
+    model that does not is found out by :func:`aitune.tuning.prove_batching`.
+    """
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every output of the model, by name.
+
+        Args:
+            inputs: Every input by name, full shapes, held as :func:`aitune.numerics.numpy_dtype` says. The arrays
+                belong to the caller and may be read-only.
+
+        Returns:
+            Arrays that the next call does not overwrite.
+
+        Raises:
+            SourceError: If the runtime refuses the request or fails on it; the message is the runtime's own first
+                line. Anything else that is raised is a bug and passes through.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what the session holds; a second call does nothing."""
+        ...
