@@ -1,83 +1,92 @@
-"""How a tensor of the artifact looks to a client: Triton's dims, reshape and batch axis, and the way back.
-
-A batching model has the batch in front of ``dims``. With ``reshape`` the artifact sees ``reshape.shape`` where the
-client sees ``dims``; free sizes correspond from left to right. A scalar of the artifact is ``[1]`` to a client. The
-number of elements is the same on both sides, so a tensor only ever needs another shape.
-"""
+"""Names inside a model repository, and what a directory name means to Triton (rules §2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
 
-from aitune.errors import UsageError
-from aitune.records import DType
-from aitune.triton.datatypes import dtype_of_config
+from aitune.errors import RepositoryError
 
-__all__ = ["TensorLayout", "layouts"]
+__all__ = [
+    "CONFIG",
+    "HISTORY",
+    "OVERLAY_FOLDER",
+    "RECORD",
+    "SAMPLES",
+    "check_root",
+    "leading_number",
+    "open_root",
+    "subfolders",
+    "version_folders",
+]
+
+CONFIG = "config.pbtxt"
+RECORD = "aitune.json"
+SAMPLES = "aitune_samples.bin"
+HISTORY = "aitune_history.jsonl"
+OVERLAY_FOLDER = "configs"
+_VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
+_LEADING = re.compile(r"\s*[+-]?([0-9]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorLayout:
-    """One tensor of a config.
+def version_folders(model: Path) -> dict[int, Path]:
+    """The version directories with a plain name (R38 to R40), smallest number first."""
+    found = {int(name): model / name for name in subfolders(model) if _VERSION.fullmatch(name)}
+    return dict(sorted(found.items()))
 
-    Attributes:
-        name: Its name.
-        dtype: Element type of the config.
-        dims: What the config calls dims: sizes that clients see, without the batch; -1 where free.
-        reshape: What the artifact sees in their place, None when that is the same.
-        batched: Whether a batch axis comes before them.
+
+def leading_number(name: str) -> int | None:
+    """The number that Triton reads off a directory name, whatever follows it (R39); None when there is none."""
+    match = _LEADING.match(name)
+    return int(match.group(1)) if match else None
+
+
+def subfolders(folder: Path) -> tuple[str, ...]:
+    """Names of the directories in a folder, links to directories included, in byte order (R27, R163).
+
+    Raises:
+        RepositoryError: If the folder cannot be listed.
     """
-
-    name: str
-    dtype: DType
-    dims: tuple[int, ...]
-    reshape: tuple[int, ...] | None = None
-    batched: bool = False
-
-    @property
-    def client_dims(self) -> tuple[int, ...]:
-        """Sizes that clients see, batch included; what the metadata endpoint reports."""
-        return (-1, *self.dims) if self.batched else self.dims
-
-    @property
-    def artifact_dims(self) -> tuple[int, ...]:
-        """Sizes that the artifact sees, batch included."""
-        inner = self.dims if self.reshape is None else self.reshape
-        return (-1, *inner) if self.batched else inner
-
-    def to_client(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape that a client sends or gets for a tensor that has ``shape`` in the artifact.
-
-        Raises:
-            UsageError: If the artifact cannot have such a shape under this config.
-        """
-        expected = self.artifact_dims
-        if not shape and all(size == 1 for size in expected):
-            return self.client_dims  # a scalar is [1] to a client
-        fits = len(shape) == len(expected) and all(want in (-1, got) for want, got in zip(expected, shape, strict=True))
-        if not fits:
-            raise UsageError(f"tensor {self.name!r} has shape {list(shape)}, the config says {list(expected)}")
-        free = iter([got for want, got in zip(expected, shape, strict=True) if want == -1])
-        return tuple(next(free) if size == -1 else size for size in self.client_dims)
+    try:
+        with os.scandir(folder) as entries:
+            names: Iterable[str] = [entry.name for entry in entries if _is_folder(entry)]
+    except OSError as error:
+        raise RepositoryError(f"cannot list {str(folder)!r}: {(error.strerror or '').lower()}") from error
+    return tuple(sorted(names, key=os.fsencode))
 
 
-def layouts(config: Any, field: str) -> Mapping[str, TensorLayout]:
-    """The tensors of a ``ModelConfig`` message by name.
+def open_root(path: Path | str) -> Path:
+    """The repository at ``path``, its links resolved.
 
-    Args:
-        config: The message.
-        field: ``"input"`` or ``"output"``.
+    Raises:
+        RepositoryError: If it is not a directory, or is a model rather than a repository of models.
     """
-    found = {}
-    for tensor in getattr(config, field):
-        kind = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values_by_number[tensor.data_type].name
-        found[tensor.name] = TensorLayout(
-            name=tensor.name,
-            dtype=dtype_of_config(kind),
-            dims=tuple(tensor.dims),
-            reshape=tuple(tensor.reshape.shape) if tensor.HasField("reshape") else None,
-            batched=config.max_batch_size > 0,
+    root = Path(path)
+    if not root.exists():
+        raise RepositoryError(f"there is no model repository at {str(path)!r}", hint="build a model into it first")
+    check_root(root)
+    return root.resolve()
+
+
+def check_root(root: Path) -> None:
+    """Refuse what cannot be a repository; what does not exist can become one.
+
+    Raises:
+        RepositoryError: As for `open_root`.
+    """
+    if root.exists() and not root.is_dir():
+        raise RepositoryError(f"model repository {str(root)!r} is a file, not a directory")
+    if (root / CONFIG).is_file():
+        raise RepositoryError(
+            f"{str(root)!r} is a model (it holds {CONFIG}), not a repository of models",
+            hint=f"give the folder above it: {str(root.resolve().parent)!r}",
         )
-    return found
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # e.g. a link in a circle
+        return False
