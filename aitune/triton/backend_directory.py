@@ -15,11 +15,21 @@ from pathlib import Path
 
 from aitune.errors import ServerError
 
-__all__ = ["BACKEND", "assemble", "cpp_onnxruntime_version", "has_cpp_onnxruntime", "link_libpython", "write_starter"]
+__all__ = [
+    "BACKEND",
+    "assemble",
+    "cpp_onnxruntime_version",
+    "has_cpp_onnxruntime",
+    "link_libpython",
+    "remove_regions",
+    "write_starter",
+]
 
 BACKEND = Path(__file__).parent / "backends" / "onnxruntime"
 _STUB = "triton_python_backend_stub"
 _LIBRARY = "libtriton_python.so"
+_REGIONS = "regions"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is, not a place for our files
 
 # The Python backend runs ``bash -c " exec STUB MODEL_FILE REGION SIZE GROWTH PID FOLDER CONTROL NAME KIND"``,
 # with nothing quoted: a space, a quote or a ``;`` in a model's name leaves its load hanging for ever, and ``$(…)`` in
@@ -36,6 +46,7 @@ rest=${{line#"$prefix"}}
 model=${{rest%" triton_"*"_backend_shm_region_"*}}
 rest=${{rest#"$model "}}
 region=${{rest%% *}} rest=${{rest#* }}
+printf '%s\n' "$region" >> {regions}
 size=${{rest%% *}} rest=${{rest#* }}
 growth=${{rest%% *}} rest=${{rest#* }}
 pid=${{rest%% *}} rest=${{rest#* }}
@@ -103,11 +114,26 @@ def write_starter(folder: Path, *, backends: Path, path: str) -> Path:
         python=shlex.quote(str(python)),
         backends=shlex.quote(str(backends)),
         path=shlex.quote(path),
+        regions=shlex.quote(str(folder / _REGIONS)),
     )
     script = folder / "bash"
     script.write_text(text, encoding="utf-8")
     script.chmod(0o755)
     return folder
+
+
+def remove_regions(folder: Path, *, shared_memory: Path = _SHARED_MEMORY) -> None:
+    """Remove the shared memory that stubs of a server left behind; it does so when it is not given the time to unload.
+
+    Args:
+        folder: What :func:`write_starter` made; the starter notes the name of every region there.
+        shared_memory: Where regions are files.
+    """
+    noted = folder / _REGIONS
+    names = noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []
+    for name in names:
+        if re.fullmatch(r"triton_\w+_shm_region_[0-9a-f-]+", name):
+            (shared_memory / name).unlink(missing_ok=True)
 
 
 def link_libpython(folder: Path) -> Path | None:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
 from aitune.errors import ServerError
+from aitune.process import run_program
 from aitune.triton.backend_directory import (
     assemble,
     cpp_onnxruntime_version,
     has_cpp_onnxruntime,
     link_libpython,
+    remove_regions,
     write_starter,
 )
 
@@ -63,7 +66,7 @@ class ServerOptions:
     model_config_name: str | None = None
     strict: bool = False
     exit_on_error: bool = False
-    exit_timeout_s: int = 3
+    exit_timeout_s: int = 1
     extra_args: tuple[str, ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
@@ -91,12 +94,12 @@ class Launch:
     Attributes:
         argv: The program and its arguments.
         env: The whole environment of the program.
-        cleanup: A command that removes what survives the program (a container), or nothing.
+        undo: Removes what may survive the program: a container, shared memory. Called once it has ended.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    cleanup: tuple[str, ...] = ()
+    undo: Callable[[], object]
 
 
 class ServerProgram(Protocol):
@@ -160,21 +163,21 @@ class BinaryProgram:
     def launch(self, options: ServerOptions, workspace: Path) -> Launch:
         """What to execute; a backend directory is assembled in ``workspace`` where aitune's backend is needed."""
         env = self._environment(os.environ)
-        backends = self.backends
+        backends, starter = self.backends, workspace / "bin"
         if self.implementation == "aitune-python":
             backends = assemble(workspace / "backends", installed=self.backends, stub=self.stub)
-            starter = write_starter(workspace / "bin", backends=backends, path=env["PATH"])
+            write_starter(starter, backends=backends, path=env["PATH"])
             env["PATH"] = f"{starter}{os.pathsep}{env['PATH']}"
             libraries = [env.get("LD_LIBRARY_PATH"), link_libpython(workspace / "lib")]
             env["LD_LIBRARY_PATH"] = os.pathsep.join(str(folder) for folder in libraries if folder)
         argv = (
             str(self.path),
-            f"--model-repository={options.repository}",
+            f"--model-repository={options.repository.absolute()}",
             f"--backend-directory={backends}",
             *_loopback(options.ports),
             *options.arguments(),
         )
-        return Launch(argv=argv, env=env)
+        return Launch(argv=argv, env=env, undo=partial(remove_regions, starter))
 
     def _environment(self, base: Mapping[str, str]) -> dict[str, str]:
         env = dict(base)
@@ -220,7 +223,8 @@ class DockerProgram:
         """What to execute; the container is named after ``workspace`` so that it can be removed for certain."""
         name = container_name(workspace)
         argv = docker_argv(self.image, options, name=name, docker=str(self.docker), gpus=self.gpus)
-        return Launch(argv=argv, env=dict(os.environ), cleanup=(str(self.docker), "rm", "--force", name))
+        undo = partial(run_program, (str(self.docker), "rm", "--force", name), timeout_s=30.0)
+        return Launch(argv=argv, env=dict(os.environ), undo=undo)
 
 
 def docker_argv(

@@ -1,4 +1,4 @@
-"""A Triton server while it runs: one that aitune starts and stops, or one that runs already, behind one interface."""
+"""A Triton server that aitune starts and stops."""
 
 from __future__ import annotations
 
@@ -10,79 +10,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from aitune.errors import RepositoryError, ServerError
-from aitune.process import Background, run_program
+from aitune.process import Background
 from aitune.triton import server_http
 from aitune.triton.discovery import find_server
 from aitune.triton.programs import Ports, ServerOptions, ServerProgram
-from aitune.triton.proved_by import Implementation, ProvedBy, implementation_of
+from aitune.triton.proved_by import Implementation, ProvedBy
+from aitune.triton.remote_server import RemoteServer, Server
 from aitune.triton.server_http import ModelState
 from aitune.triton.server_log import busy_port, failures, still_loading, telling_lines
 
 __all__ = ["LocalServer", "RemoteServer", "Server"]
 
 _ATTEMPTS = 3  # another program may take a free port between our look and the server's
-
-
-class Server(Protocol):
-    """A Triton that answers.
-
-    Attributes are addresses in the form ``HOST:PORT``; None where there is no such endpoint.
-    """
-
-    @property
-    def http(self) -> str | None:
-        """Where it speaks HTTP."""
-        ...
-
-    @property
-    def grpc(self) -> str | None:
-        """Where it speaks gRPC."""
-        ...
-
-    @property
-    def metrics(self) -> str | None:
-        """Where it gives metrics."""
-        ...
-
-    def models(self) -> tuple[ModelState, ...]:
-        """Every model it sees, with the reasons of those that are not ready."""
-        ...
-
-    def proved_by(self) -> ProvedBy:
-        """What stands behind its answers."""
-        ...
-
-
-class RemoteServer:
-    """A server that runs already and is not ours to change.
-
-    Args:
-        http: Its HTTP address, ``HOST:PORT`` or a URL; the only one it is asked through.
-        grpc: Its gRPC address, if known.
-        metrics: Its metrics address, if known.
-    """
-
-    def __init__(self, http: str, *, grpc: str | None = None, metrics: str | None = None) -> None:
-        self.http = http
-        self.grpc = grpc
-        self.metrics = metrics
-
-    def models(self) -> tuple[ModelState, ...]:
-        """Every model it sees, with the reasons of those that are not ready."""
-        return server_http.repository_index(self.http)
-
-    def proved_by(self) -> ProvedBy:
-        """What stands behind its answers, told from the config of the first ONNX model that is ready."""
-        found: Implementation | None = None
-        for name in dict.fromkeys(model.name for model in self.models() if model.ready):
-            config = server_http.model_config(self.http, name)
-            found = implementation_of(backend=config.get("backend", ""), runtime=config.get("runtime", ""))
-            if found is not None:
-                break
-        return ProvedBy(implementation=found, server=server_http.server_version(self.http))
 
 
 class LocalServer:
@@ -101,6 +43,7 @@ class LocalServer:
         model_config_name: Overlay to prefer, ``configs/<name>.pbtxt``.
         strict: Switch auto-completion of configs off.
         exit_on_error: Take a model that fails for a server that fails.
+        exit_timeout_s: Seconds for requests that are running when it is stopped.
         extra_args: More arguments for tritonserver.
         ready_timeout_s: Seconds until it must be ready.
         http_port: A certain port; a free one when None. The same for the other two.
@@ -124,6 +67,7 @@ class LocalServer:
         model_config_name: str | None = None,
         strict: bool = False,
         exit_on_error: bool = False,
+        exit_timeout_s: int = 1,
         extra_args: Sequence[str] = (),
         ready_timeout_s: float = 120.0,
         http_port: int | None = None,
@@ -138,6 +82,7 @@ class LocalServer:
         self._model_config_name = model_config_name
         self._strict = strict
         self._exit_on_error = exit_on_error
+        self._exit_timeout_s = exit_timeout_s
         self._extra_args = tuple(extra_args)
         self._ready_timeout_s = ready_timeout_s
         self._wanted = (http_port, grpc_port, metrics_port)
@@ -241,11 +186,11 @@ class LocalServer:
             model_config_name=self._model_config_name,
             strict=self._strict,
             exit_on_error=self._exit_on_error,
+            exit_timeout_s=self._exit_timeout_s,
             extra_args=self._extra_args,
         )
         launch = program.launch(options, workspace)
-        if launch.cleanup:
-            stack.callback(run_program, launch.cleanup, timeout_s=30.0)
+        stack.callback(launch.undo)
         log = self._asked_log or workspace / "server.log"
         return stack.enter_context(Background(launch.argv, log=log, env=launch.env, grace_s=options.exit_timeout_s + 5))
 

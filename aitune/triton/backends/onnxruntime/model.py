@@ -1,25 +1,30 @@
-"""First form: one session per instance, one run per request."""
+"""What Triton imports: finds the rest of this folder, wherever it lies, and hands out its ``TritonPythonModel``."""
 
-import json
-import os
+from __future__ import annotations
 
-import onnxruntime
-import triton_python_backend_utils as pb_utils
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGE = "aitune_onnxruntime_backend"
 
 
-class TritonPythonModel:
-    def initialize(self, args):
-        config = json.loads(args["model_config"])
-        path = os.path.join(args["model_repository"], args["model_version"], config["default_model_filename"])
-        self.session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        self.outputs = [o["name"] for o in config["output"]] or [o.name for o in self.session.get_outputs()]
+def _package() -> ModuleType:
+    """This folder as a package of a private name: Triton puts it on the path as a plain folder of modules."""
+    # The stub looks into its working directory first, where a file named like a library would be imported instead.
+    sys.path[:] = [entry for entry in sys.path if entry]
+    folder = Path(__file__).resolve().parent
+    spec = importlib.util.spec_from_file_location(
+        _PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder} is not a package")
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[_PACKAGE] = package
+    spec.loader.exec_module(package)
+    return importlib.import_module(f"{_PACKAGE}.serving")
 
-    def execute(self, requests):
-        responses = []
-        for request in requests:
-            feeds = {t.name(): t.as_numpy() for t in request.inputs()}
-            values = self.session.run(self.outputs, feeds)
-            responses.append(
-                pb_utils.InferenceResponse([pb_utils.Tensor(n, v) for n, v in zip(self.outputs, values)])
-            )
-        return responses
+
+TritonPythonModel = _package().TritonPythonModel

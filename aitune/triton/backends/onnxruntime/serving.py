@@ -1,0 +1,146 @@
+"""``TritonPythonModel``: loads a model once, then answers batches of requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import triton_python_backend_utils as pb_utils
+
+from .accelerators import providers_for
+from .checks import check
+from .completion import complete, default_max_batch_size, is_wanted
+from .failures import LoadError
+from .plan import Plan
+from .settings import Settings, read_settings
+from .signature import read_signature
+from .states import States
+from .tensors import Array
+
+__all__ = ["TritonPythonModel"]
+
+
+class TritonPythonModel:
+    """One instance of one model, in a process of its own."""
+
+    @staticmethod
+    def auto_complete_config(auto_complete_model_config: Any) -> Any:
+        """Fill in what the config leaves out; called once per model, before any instance exists."""
+        config = auto_complete_model_config.as_dict()
+        if is_wanted(config):
+            path = _model_file(Path(pb_utils.get_model_dir()), config)
+            groups = config.get("instance_group", ())
+            kind = "GPU" if any(group.get("kind") == "KIND_GPU" for group in groups) else "CPU"
+            session = _session(path, config, read_settings(config), kind=kind, device_id=0)
+            complete(config, read_signature(session), default_size=default_max_batch_size())
+        return auto_complete_model_config
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Make the session and refuse a config that does not fit it."""
+        config = json.loads(args["model_config"])
+        kind, device = args["model_instance_kind"], int(args["model_instance_device_id"])
+        self._settings = read_settings(config)
+        path = _model_file(Path(args["model_repository"], args["model_version"]), config)
+        self._session = _session(path, config, self._settings, kind=kind, device_id=device)
+        signature = read_signature(self._session)
+        check(config, signature)
+        entries = (config.get("sequence_batching") or {}).get("state") or []
+        self._states = States(entries) if entries else None
+        self._plan = Plan(config, signature, states=self._states.outputs if self._states else ())
+        self._decoupled = (config.get("model_transaction_policy") or {}).get("decoupled", False)
+        used = self._session.get_providers()
+        pb_utils.Logger.log_info(
+            f"aitune onnxruntime backend: {args['model_instance_name']} on ONNX Runtime "
+            f"{onnxruntime.__version__}, {', '.join(used)}"
+        )
+
+    def execute(self, requests: list[Any]) -> list[Any] | None:
+        """Answer a batch; what is wrong with one request is told to that one alone."""
+        responses = self._answer(requests)
+        if not self._decoupled:
+            return responses
+        for request, response in zip(requests, responses, strict=True):
+            request.get_response_sender().send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return None
+
+    def finalize(self) -> None:
+        """Let the session go."""
+        del self._session
+
+    def _answer(self, requests: list[Any]) -> list[Any]:
+        arrays = [{tensor.name(): tensor.as_numpy() for tensor in request.inputs()} for request in requests]
+        if self._states is not None:
+            for request, own in zip(requests, arrays, strict=True):
+                self._states.resume(request, own)
+        responses: list[Any] = [None] * len(requests)
+        for group in self._plan.groups(arrays):
+            members = [requests[position] for position in group]
+            answers = self._answer_group(members, [arrays[position] for position in group])
+            for position, answer in zip(group, answers, strict=True):
+                responses[position] = answer
+        return responses
+
+    def _answer_group(self, requests: Sequence[Any], arrays: Sequence[dict[str, Array]]) -> list[Any]:
+        """One run for all; if it fails, one for each, so that a bad request cannot spoil its neighbours."""
+        wanted = self._wanted(requests)
+        try:
+            shares = self._run(arrays, wanted)
+        except Exception as error:  # whatever one request makes the model do must not reach the others
+            if len(requests) == 1:
+                return [_error(f"onnx runtime error: {error}")]
+            return [
+                answer
+                for request, own in zip(requests, arrays, strict=True)
+                for answer in self._answer_group([request], [own])
+            ]
+        return [self._response(request, share, wanted) for request, share in zip(requests, shares, strict=True)]
+
+    def _run(self, arrays: Sequence[dict[str, Array]], wanted: tuple[str, ...]) -> list[dict[str, Array | str]]:
+        names = wanted if self._states is None else tuple(dict.fromkeys((*wanted, *self._states.outputs)))
+        values = self._session.run(names, self._plan.feeds(arrays), self._settings.run_options)
+        return self._plan.shares(arrays, dict(zip(names, values, strict=True)))
+
+    def _wanted(self, requests: Sequence[Any]) -> tuple[str, ...]:
+        """The outputs that any of the requests asks for, in the config's order."""
+        outputs = self._plan.outputs
+        if len(outputs) == 1:
+            return outputs
+        asked = {name for request in requests for name in request.requested_output_names()}
+        return tuple(name for name in outputs if name in asked)
+
+    def _response(self, request: Any, share: Mapping[str, Array | str], wanted: tuple[str, ...]) -> Any:
+        reason = next((part for part in share.values() if isinstance(part, str)), None)
+        if reason is not None:
+            return _error(reason)
+        if self._states is not None:
+            self._states.keep(request, share)  # type: ignore[arg-type]  # no reasons among them, as just seen
+        names = wanted if len(wanted) == 1 else [name for name in wanted if name in request.requested_output_names()]
+        return pb_utils.InferenceResponse([pb_utils.Tensor(name, share[name]) for name in names])
+
+
+def _error(message: str) -> Any:
+    return pb_utils.InferenceResponse(output_tensors=[], error=pb_utils.TritonError(message))
+
+
+def _model_file(version: Path, config: Mapping[str, Any]) -> Path:
+    """The file to load; a model may also be a directory that holds one."""
+    path = version / (config.get("default_model_filename") or "model.onnx")
+    if not path.exists():
+        raise LoadError(f"failed to stat file {path}")
+    if not path.is_dir():
+        return path
+    if not (path / "model.onnx").exists():
+        raise LoadError(f"unable to find '{path / 'model.onnx'}' for model instance '{config['name']}'")
+    return path / "model.onnx"
+
+
+def _session(path: Path, config: Mapping[str, Any], settings: Settings, *, kind: str, device_id: int) -> Any:
+    available = tuple(onnxruntime.get_available_providers())
+    providers = providers_for(config, kind=kind, device_id=device_id, available=available)
+    try:
+        return onnxruntime.InferenceSession(str(path), settings.options, providers=providers)
+    except Exception as error:  # ONNX Runtime raises many kinds; each means that there is no session
+        raise LoadError(f"onnx runtime error: {error}") from error
