@@ -1,0 +1,103 @@
+"""Tensors at another batch size: fewer rows, or the same rows again in turn."""
+
+from __future__ import annotations
+
+import torch
+
+from aitune.torch.module.batch_axes import batch_size_of
+from aitune.torch.module.errors import MissingAttributeError, MissingIndexError, SampleValueError
+from aitune.torch.module.rebuild import Axes, isolated
+from aitune.torch.module.tensor_spec import TensorSpec
+
+__all__ = ["batch_tensor", "batch_to_make", "resized_copy", "resized_view"]
+
+
+def batch_tensor(tensor: torch.Tensor, tensor_spec: TensorSpec, batch_size: int) -> torch.Tensor:
+    """A tensor at another batch size.
+
+    Args:
+        tensor: A sample.
+        tensor_spec: What was learned about it; each batch axis becomes its multiplier times the batch size.
+        batch_size: At least 1.
+
+    Returns:
+        The very tensor where no size changes, a view of its first rows where only axes shrink, and otherwise a new
+        tensor that repeats the rows in turn.
+
+    Raises:
+        SampleValueError: If the batch size is below 1, or rows are to be made of none.
+        MissingIndexError: If the tensor lacks a batch axis.
+    """
+    size = batch_to_make(batch_size)
+    for axis, multiplier in tensor_spec.get_batch_axis_multipliers().items():
+        have, want = _size_at(tensor, axis), multiplier * size
+        if want < have:
+            tensor = tensor.narrow(axis, 0, want)
+        elif want > have:
+            tensor = _grown(tensor, axis, have, want)
+    return tensor
+
+
+def batch_to_make(batch_size: int) -> int:
+    """A batch size that was checked.
+
+    Raises:
+        SampleValueError: If it is not a whole number of at least 1.
+    """
+    size = batch_size_of(batch_size)
+    if size != size:
+        raise SampleValueError(f"a batch size to make must be known, found {batch_size!r}", hint="give a positive int")
+    return int(size)
+
+
+def resized_copy(tensor: torch.Tensor, axes: Axes, batch_size: int) -> torch.Tensor:
+    """A tensor at another batch size that shares no memory with the old one; only rows that are kept are copied."""
+    if tensor.requires_grad:
+        return resized_copy(tensor.detach(), axes, batch_size).requires_grad_()
+    shape = tensor.shape
+    copied = False
+    for axis, multiplier in axes:
+        want = multiplier * batch_size
+        have = shape[axis] if axis < len(shape) else _size_at(tensor, axis)
+        if want < have:
+            tensor = tensor.narrow_copy(axis, 0, want)
+            copied = True
+        elif want > have:
+            tensor = _grown(tensor, axis, have, want)
+            copied = True
+    return tensor if copied else isolated(tensor)
+
+
+def resized_view(tensor: torch.Tensor, axes: Axes, batch_size: int) -> torch.Tensor:
+    """A stand-in that has the shape of the resized tensor and takes no memory; its values are of no use."""
+    tensor = tensor.detach()
+    for axis, multiplier in axes:
+        if not _size_at(tensor, axis):
+            raise _no_rows(axis)
+        sizes = list(tensor.shape)
+        sizes[axis] = multiplier * batch_size
+        tensor = tensor.narrow(axis, 0, 1).expand(sizes)
+    return tensor
+
+
+def _grown(tensor: torch.Tensor, axis: int, have: int, want: int) -> torch.Tensor:
+    """A new tensor that repeats the rows of an axis in turn."""
+    if not have:
+        raise _no_rows(axis)
+    whole, rest = divmod(want, have)
+    parts = [tensor] * whole
+    if rest:
+        parts.append(tensor.narrow(axis, 0, rest))
+    return torch.cat(parts, dim=axis)
+
+
+def _no_rows(axis: int) -> SampleValueError:
+    return SampleValueError(f"rows are to be repeated along axis {axis}, found none", hint="give a sample with a row")
+
+
+def _size_at(tensor: torch.Tensor, axis: int) -> int:
+    if not isinstance(tensor, torch.Tensor):
+        raise MissingAttributeError(f"a tensor is to be resized, found {type(tensor).__name__}")
+    if axis >= tensor.dim():
+        raise MissingIndexError(f"batch axis {axis} was learned, found a tensor of shape {list(tensor.shape)}")
+    return tensor.shape[axis]

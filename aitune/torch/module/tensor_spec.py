@@ -1,0 +1,325 @@
+"""What samples taught about one tensor: which axes move, which of them with the batch, and between which sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+
+from aitune.torch.module.batch_axes import (
+    NAN,
+    BatchAxisCandidate,
+    Entry,
+    batch_size_of,
+    candidates,
+    is_batch,
+    is_dim,
+    is_whole,
+    join_labels,
+)
+from aitune.torch.module.errors import SampleValueError, StructureError, UnknownLevelError
+
+__all__ = ["InfoLevel", "TensorSpec", "batch_sizes_of", "spec_of"]
+
+
+class InfoLevel(Enum):
+    """How much a description tells."""
+
+    SHORT = 1
+    MEDIUM = 2
+    FULL = 3
+
+
+_FIELDS = ("shape", "min_shape", "max_shape", "dtype", "_bs_multipliers")
+_EVIDENCE = ("_batch_sizes", "_dtypes")
+
+
+class _Evidence:
+    """Slots beside the fields; unset in a spec made by hand, where they follow from the fields."""
+
+    __slots__ = _EVIDENCE
+
+    _batch_sizes: frozenset[int]
+    _dtypes: frozenset[torch.dtype]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class TensorSpec(_Evidence):
+    """A tensor as the samples so far showed it.
+
+    Equality and hash look at the rank alone, so learning never changes them. Merging (``update_shapes_seen``) does not
+    depend on order or repetition, except that ``dtype`` stays that of the first sample; ``dtypes`` has all.
+
+    Attributes:
+        shape: Per axis the only size seen, ``batch<axis>``, or ``dim<axis>``.
+        min_shape: Smallest size per axis.
+        max_shape: Largest size per axis.
+        dtype: Dtype of the first tensor.
+        _bs_multipliers: Per axis the ratio of size to batch size that every sample had, NaN where there is none.
+
+    >>> spec = TensorSpec.from_tensor(torch.zeros(1, 3), 1)
+    >>> spec.update_shapes_seen(TensorSpec.from_tensor(torch.zeros(2, 3), 2))
+    >>> print(spec)
+    shape=[batch0, 3]
+    """
+
+    shape: list[Entry]
+    min_shape: list[int]
+    max_shape: list[int]
+    dtype: torch.dtype | None
+    _bs_multipliers: list[float]
+
+    @staticmethod
+    def from_tensor(tensor: torch.Tensor, batch_size: float | None) -> TensorSpec:
+        """The spec of one sample.
+
+        Args:
+            tensor: The sample; of a nested tensor the axes whose sizes vary are dynamic from the start.
+            batch_size: Batch size it belongs to; None or NaN where it is unknown.
+
+        Raises:
+            SampleValueError: If the batch size is not a positive int.
+        """
+        return spec_of(tensor, batch_size_of(batch_size))
+
+    def __eq__(self, other: object) -> bool:
+        return len(self.shape) == len(other.shape) if isinstance(other, TensorSpec) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(len(self.shape))
+
+    def __str__(self) -> str:
+        return self.describe(InfoLevel.SHORT)
+
+    def __repr__(self) -> str:
+        return self.describe(InfoLevel.MEDIUM)
+
+    def describe(self, level: InfoLevel = InfoLevel.FULL) -> str:
+        """One line of text.
+
+        Raises:
+            UnknownLevelError: If ``level`` is no InfoLevel.
+        """
+        if not isinstance(level, InfoLevel):
+            raise UnknownLevelError(f"a level of detail must be an InfoLevel, found {level!r}")
+        text = f"shape=[{', '.join(str(entry) for entry in self.shape)}]"
+        if level is InfoLevel.FULL:
+            text += f" min_shape={self.min_shape} max_shape={self.max_shape}"
+        return text if level is InfoLevel.SHORT else f"{text} dtype={self.dtype}"
+
+    @property
+    def batch_sizes(self) -> frozenset[int]:
+        """The distinct batch sizes that samples came with."""
+        try:
+            return self._batch_sizes
+        except AttributeError:
+            return _implied_batch_sizes(self)
+
+    @property
+    def dtypes(self) -> frozenset[torch.dtype]:
+        """Every dtype seen."""
+        try:
+            return self._dtypes
+        except AttributeError:
+            return frozenset() if self.dtype is None else frozenset({self.dtype})
+
+    def update_shapes_seen(self, other: TensorSpec) -> None:
+        """Learns everything that another spec has learned.
+
+        Raises:
+            StructureError: If the ranks differ.
+        """
+        shape, low, high, ratios = self.shape, self.min_shape, self.max_shape, self._bs_multipliers
+        if len(shape) != len(other.shape):
+            raise StructureError(f"specs to merge must have one rank, found {shape} and {other.shape}")
+        sizes, more_sizes = self.batch_sizes, other.batch_sizes
+        dtypes, more_dtypes = self.dtypes, other.dtypes
+        axis = 0
+        for theirs, their_low, their_high, ratio in zip(
+            other.shape, other.min_shape, other.max_shape, other._bs_multipliers, strict=True
+        ):
+            if their_low < low[axis]:
+                low[axis] = their_low
+            if their_high > high[axis]:
+                high[axis] = their_high
+            mine = shape[axis]
+            if ratio != ratios[axis]:
+                shape[axis] = _label_without_ratio(axis, mine, theirs, ratio, ratios[axis])
+                ratios[axis] = NAN
+            elif mine != theirs and (type(mine) is int or type(theirs) is str):
+                shape[axis] = join_labels(axis, mine, theirs, ratio)
+                if not is_batch(shape[axis]):
+                    ratios[axis] = NAN
+            axis += 1
+        self._batch_sizes = sizes if more_sizes <= sizes else sizes | more_sizes
+        self._dtypes = dtypes if more_dtypes <= dtypes else dtypes | more_dtypes
+
+    def get_batch_axis_multipliers(self) -> dict[int, int]:
+        """Size per unit of batch of each batch axis.
+
+        Raises:
+            SampleValueError: If a batch axis, named so by hand, has no whole multiplier.
+        """
+        found: dict[int, int] = {}
+        for axis, entry in enumerate(self.shape):
+            if is_batch(entry):
+                ratio = self._bs_multipliers[axis]
+                if not is_whole(ratio):
+                    raise SampleValueError(f"batch axis {axis} must have a whole multiplier, found {ratio!r}")
+                found[axis] = int(ratio)
+        return found
+
+    def get_max_batch_size(self, normalized: bool = False) -> int:
+        """Largest size over the batch axes, 1 without any.
+
+        Args:
+            normalized: Divide each size by its multiplier, which gives the batch size itself.
+        """
+        return max([1, *self._batch_bounds(self.max_shape, normalized)])
+
+    def get_min_batch_size(self, normalized: bool = False) -> int | None:
+        """Smallest size over the batch axes, None without any; ``normalized`` as in :meth:`get_max_batch_size`."""
+        return min(self._batch_bounds(self.min_shape, normalized), default=None)
+
+    def _batch_bounds(self, bounds: list[int], normalized: bool) -> list[int]:
+        if normalized:
+            return [bounds[axis] // multiplier for axis, multiplier in self.get_batch_axis_multipliers().items()]
+        return [bound for bound, entry in zip(bounds, self.shape, strict=True) if is_batch(entry)]
+
+    def batch_candidates(self) -> tuple[BatchAxisCandidate, ...]:
+        """The axes that may be the batch axis, with multiplier and evidence; more than one means it is ambiguous."""
+        return candidates(self.shape, self._bs_multipliers, self.batch_sizes)
+
+    def has_batch_axis(self) -> bool:
+        """Whether some axis moves with the batch."""
+        return any(is_batch(entry) for entry in self.shape)
+
+    def has_dynamic_axis(self) -> bool:
+        """Whether some axis moves, and not with the batch."""
+        return any(is_dim(entry) for entry in self.shape)
+
+    def has_one_dtype(self) -> bool:
+        """Whether every sample had the same dtype."""
+        return len(self.dtypes) <= 1
+
+    def matches(self, other: TensorSpec) -> bool:
+        """Whether the ranks are equal and no axis has one size here and another one there."""
+        return len(self.shape) == len(other.shape) and all(
+            mine == theirs or isinstance(mine, str) or isinstance(theirs, str)
+            for mine, theirs in zip(self.shape, other.shape, strict=True)
+        )
+
+    def drop_evidence(self) -> None:
+        """Forgets the batch sizes, for a spec whose sizes were made up rather than seen."""
+        self._batch_sizes = _NO_SIZES
+
+    def copy(self) -> TensorSpec:
+        """A spec that learns on its own from here."""
+        return TensorSpec.from_dict(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, with a torch dtype; evidence only where it does not follow from them."""
+        state: dict[str, Any] = {
+            "type": "TensorSpec",
+            "shape": list(self.shape),
+            "min_shape": list(self.min_shape),
+            "max_shape": list(self.max_shape),
+            "dtype": self.dtype,
+            "_bs_multipliers": list(self._bs_multipliers),
+        }
+        if self.batch_sizes != _implied_batch_sizes(self):
+            state["_batch_sizes"] = sorted(self.batch_sizes)
+        if not self.has_one_dtype():
+            state["_dtypes"] = sorted(self.dtypes, key=str)
+        return state
+
+    @staticmethod
+    def from_dict(state: Mapping[str, Any]) -> TensorSpec:
+        """The spec that :meth:`to_dict` described; the mapping given stays as it is.
+
+        Raises:
+            SampleValueError: If it does not say that it is a TensorSpec.
+            TypeError: If a field is missing or unknown.
+        """
+        if state.get("type") != "TensorSpec":
+            raise SampleValueError(f"a stored TensorSpec must have the type 'TensorSpec', found {state.get('type')!r}")
+        spec = TensorSpec(**{name: value for name, value in state.items() if name not in ("type", *_EVIDENCE)})
+        spec.shape, spec.min_shape, spec.max_shape = list(spec.shape), list(spec.min_shape), list(spec.max_shape)
+        spec._bs_multipliers = [NAN if ratio is None or ratio != ratio else ratio for ratio in spec._bs_multipliers]
+        for name in _EVIDENCE:
+            if name in state:
+                setattr(spec, name, frozenset(state[name]))
+        return spec
+
+    @staticmethod
+    def is_int(value: float) -> bool:
+        """Whether a number is finite and equal to its integer part."""
+        return float(value).is_integer()
+
+
+_NO_SIZES: frozenset[int] = frozenset()
+_ONE_DTYPE: dict[torch.dtype, frozenset[torch.dtype]] = {}
+_new_spec = TensorSpec.__new__
+
+
+def spec_of(tensor: torch.Tensor, batch_size: float, batch_sizes: frozenset[int] | None = None) -> TensorSpec:
+    """The spec of one sample.
+
+    Args:
+        tensor: The sample.
+        batch_size: Its batch size as :func:`.batch_axes.batch_size_of` gave it.
+        batch_sizes: What :func:`batch_sizes_of` says about it, where many specs share it.
+    """
+    if tensor.is_nested:
+        return _spec_of_nested(tensor, batch_size)
+    sizes = list(tensor.shape)
+    dtype = tensor.dtype
+    spec = _new_spec(TensorSpec)
+    spec.shape = sizes  # type: ignore[assignment]  # a list of int becomes one of int and str in place
+    spec.min_shape = sizes.copy()
+    spec.max_shape = sizes.copy()
+    spec.dtype = dtype
+    spec._bs_multipliers = [size / batch_size for size in sizes]
+    spec._batch_sizes = batch_sizes_of(batch_size) if batch_sizes is None else batch_sizes
+    spec._dtypes = _ONE_DTYPE.get(dtype) or _ONE_DTYPE.setdefault(dtype, frozenset({dtype}))
+    return spec
+
+
+def batch_sizes_of(batch_size: float) -> frozenset[int]:
+    """The evidence of one sample: its batch size, nothing where it is NaN."""
+    return _NO_SIZES if batch_size != batch_size else frozenset({int(batch_size)})
+
+
+def _spec_of_nested(tensor: torch.Tensor, batch_size: float) -> TensorSpec:
+    """The spec of a nested tensor: the bounds are those of its parts, and an axis that varies among them is dynamic."""
+    parts = tensor.unbind()
+    sizes = [[len(parts)], *([part.shape[axis] for part in parts] for axis in range(tensor.dim() - 1))]
+    low, high = [min(seen, default=0) for seen in sizes], [max(seen, default=0) for seen in sizes]
+    ragged = [first != last for first, last in zip(low, high, strict=True)]
+    spec = TensorSpec(
+        shape=[f"dim{axis}" if ragged[axis] else size for axis, size in enumerate(low)],
+        min_shape=low,
+        max_shape=high,
+        dtype=tensor.dtype,
+        _bs_multipliers=[NAN if ragged[axis] else size / batch_size for axis, size in enumerate(low)],
+    )
+    spec._batch_sizes = batch_sizes_of(batch_size)
+    return spec
+
+
+def _label_without_ratio(axis: int, mine: Entry, theirs: Entry, ratio: float, my_ratio: float) -> Entry:
+    """The label of an axis whose ratio is unknown or not the same on both sides."""
+    made_by_hand = ratio != ratio and my_ratio != my_ratio
+    return mine if mine == theirs and (made_by_hand or not is_batch(mine)) else f"dim{axis}"
+
+
+def _implied_batch_sizes(spec: TensorSpec) -> frozenset[int]:
+    """The batch sizes that the bounds and ratios of a spec prove to have been seen."""
+    found: set[int] = set()
+    for low, high, ratio in zip(spec.min_shape, spec.max_shape, spec._bs_multipliers, strict=True):
+        if ratio > 0 and low > 0:
+            found.update(round(bound / ratio) for bound in (low, high))
+    return frozenset(found)
