@@ -1,0 +1,329 @@
+"""What running a module on its samples shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from aitune.errors import SourceError, UsageError
+from aitune.numerics.domains import observe_domains
+from aitune.records import TensorSpec
+from aitune.records.evidence import InputDomain
+from aitune.torch.arrays import dtype_of, to_array
+from aitune.torch.axes import Asking, Learned, Range, learn
+from aitune.torch.execution import call, device_of, same, settled
+from aitune.torch.flat import FlatModule
+from aitune.torch.forward import Forward
+from aitune.torch.module.locator import Locator
+from aitune.torch.module.sample_metadata import SampleMetadata
+from aitune.torch.names import input_names as names_of_inputs
+from aitune.torch.names import output_names as names_of_outputs
+from aitune.torch.names import renamed
+from aitune.torch.sampling import FlatSamples, collect, flatten
+from aitune.torch.symbols import Symbol
+
+__all__ = ["Observation", "observe"]
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A module, its samples, and what was learned from running it on them.
+
+    Attributes:
+        flat: The module as a function of flat tensors.
+        device: Where it is.
+        inputs: Name, element type and shape of each input; a string in a shape is the name of a symbol.
+        outputs: The same for each output; None in a shape is an axis whose size was seen to vary.
+        symbols: The dynamic sizes of the inputs.
+        domains: Which values are valid, per input.
+        samples: Flat inputs, per sample.
+        trace: A size for every symbol, to show an exporter.
+        metadata: What SampleMetadata learned about inputs and outputs.
+        notes: What a person should know: what is baked in, renamed, left out.
+    """
+
+    flat: FlatModule
+    device: torch.device
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    symbols: tuple[Symbol, ...]
+    domains: tuple[InputDomain, ...]
+    samples: tuple[tuple[torch.Tensor, ...], ...]
+    trace: Mapping[str, int]
+    metadata: tuple[SampleMetadata, SampleMetadata]
+    notes: tuple[str, ...]
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The shape of every input when its symbols have these sizes."""
+        return {
+            spec.name: tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in spec.shape)
+            for spec in self.inputs
+        }
+
+
+def observe(
+    module: nn.Module,
+    samples: Any,
+    *,
+    input_names: Sequence[str] | Mapping[str, str] | None = None,
+    output_names: Sequence[str] | Mapping[str, str] | None = None,
+    min_shapes: Shapes | None = None,
+    opt_shapes: Shapes | None = None,
+    max_shapes: Shapes | None = None,
+    max_batch_size: int | None = None,
+) -> Observation:
+    """Run a module on its samples and learn its inputs, outputs and dynamic axes.
+
+    The module runs in eval mode under inference mode, on its own device; training flags, buffers and random states are
+    restored. An axis that varies across the samples is dynamic. If they show one batch size only, the module is asked
+    about others.
+
+    Args:
+        module: The module; a ``torch.export`` program is welcome.
+        samples: A dict keyed by parameter of ``forward``, possibly nested; or an iterable of them. A tensor or a tuple
+            with tensors is taken by position.
+        input_names: New names for the inputs, all in order or a mapping from the default ones.
+        output_names: The same for outputs.
+        min_shapes: Smallest full shape by input name, instead of what the samples show.
+        opt_shapes: Typical full shape by input name.
+        max_shapes: Largest full shape by input name; an axis that no sample varied becomes dynamic by it.
+        max_batch_size: Largest batch to serve.
+
+    Raises:
+        SourceError: If the samples do not fit, the module raises, or its answers are of no use.
+        UsageError: If a name or a shape that was asked for makes no sense.
+    """
+    module = as_module(module)
+    device = device_of(module)
+    forward = Forward.of(module)
+    flat_samples = flatten(forward, collect(samples), device)
+    names = renamed(names_of_inputs(flat_samples.template.locators), input_names, "input")
+    ranges = _ranges(names, flat_samples, min_shapes, opt_shapes, max_shapes)
+    with settled(module):
+        flat, answers, notes = _first_runs(module, forward, flat_samples, names)
+        learned = learn(
+            Asking(
+                names=names,
+                template=flat_samples.template,
+                samples=flat_samples.tensors,
+                answers=answers,
+                run=lambda tensors: _maybe(flat, tensors),
+                ranges=ranges,
+                max_batch_size=max_batch_size,
+            )
+        )
+    default_outputs = names_of_outputs(flat.results, names)
+    outputs = renamed(default_outputs, output_names, "output")
+    if clash := sorted(set(names) & set(outputs)):
+        raise UsageError(f"{clash[0]!r} is the name of an input and of an output", hint="choose another output name")
+    specs = _input_specs(names, flat_samples, learned)
+    return Observation(
+        flat=flat,
+        device=device,
+        inputs=specs,
+        outputs=_output_specs(outputs, answers[0], learned),
+        symbols=learned.symbols,
+        domains=_domains(specs, flat_samples, learned),
+        samples=flat_samples.tensors,
+        trace=learned.trace,
+        metadata=(learned.inputs, learned.outputs),
+        notes=(
+            *flat_samples.notes,
+            *_baked(forward, flat_samples),
+            *notes,
+            *learned.notes,
+            *_renames(flat.results, default_outputs, outputs),
+        ),
+    )
+
+
+def as_module(module: Any) -> nn.Module:
+    """The module to run.
+
+    Raises:
+        SourceError: If it is no module and no ``torch.export`` program.
+    """
+    if isinstance(module, torch.export.ExportedProgram):
+        return module.module()
+    if not isinstance(module, nn.Module):
+        raise SourceError(f"a model must be a torch.nn.Module, found {type(module).__name__}")
+    return module
+
+
+def _first_runs(
+    module: nn.Module, forward: Forward, samples: FlatSamples, names: Sequence[str]
+) -> tuple[FlatModule, tuple[tuple[torch.Tensor, ...], ...], tuple[str, ...]]:
+    """The answers to all samples, and what the module does beside answering."""
+    probe = FlatModule(module, forward, samples.template)
+    what = f"forward of {forward.owner}"
+    before = samples.tensors[0]
+    given = tuple(tensor.clone() for tensor in before)
+    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    result = call(probe.original, *given, what=f"{what} on sample 0")
+    changed = [index for index, tensor in enumerate(given) if not same(tensor, before[index])]
+    state = [name for name, buffer in module.named_buffers() if not same(buffer, buffers[name])]
+    results, left_out = _results(result, what)
+    flat = FlatModule(module, forward, samples.template, results, changed)
+    answers = tuple(
+        _answer(flat, tensors, f"{what} on sample {index}") for index, tensors in enumerate(samples.tensors)
+    )
+    _check_steady(flat, before, what, state)
+    notes = [f"forward changes input {names[index]!r} in place: the caller does not see that" for index in changed]
+    notes += [f"forward changes buffer {name!r}: the exported model keeps no state between runs" for name in state]
+    return flat, answers, (*notes, *left_out, *_not_numbers(flat.results, answers, what))
+
+
+def _maybe(flat: FlatModule, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
+    """The answer, None when the module refuses the tensors."""
+    try:
+        return _answer(flat, tensors, "forward")
+    except SourceError:
+        return None
+
+
+def _answer(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str) -> tuple[torch.Tensor, ...]:
+    answer: tuple[torch.Tensor, ...] = call(flat, *tensors, what=what)
+    if not all(isinstance(tensor, torch.Tensor) for tensor in answer):
+        raise SourceError(f"{what} returned another structure than for sample 0")
+    return answer
+
+
+def _results(result: Any, what: str) -> tuple[tuple[Locator, ...], tuple[str, ...]]:
+    """Where the tensors are in what a module returned, and a note on everything else in it."""
+    leaves = list(Locator.find_leaves(result, is_output=True))
+    tensors = tuple(place for place, leaf in leaves if isinstance(leaf, torch.Tensor))
+    if not tensors:
+        raise SourceError(
+            f"{what} returned no tensor, found {'None' if result is None else type(result).__name__}",
+            hint="return a tensor, or a dict, tuple or dataclass of tensors",
+        )
+    others = [(place, leaf) for place, leaf in leaves if not isinstance(leaf, torch.Tensor) and leaf is not None]
+    return tensors, tuple(f"{place} is a {type(leaf).__name__}, not a tensor: it is left out" for place, leaf in others)
+
+
+def _check_steady(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str, state: Sequence[str]) -> None:
+    """Refuse a module whose answers to one sample differ from run to run."""
+    one, other = (_answer(flat, tensors, what) for _ in range(2))
+    for name, first, second in zip(names_of_outputs(flat.results), one, other, strict=True):
+        if not _close(first, second):
+            reason = f"it changes its buffer {state[0]!r}" if state else "it draws random numbers in eval mode"
+            raise SourceError(
+                f"{what} gives another {name!r} for the same sample in a second run: {reason}",
+                hint="switch dropout and sampling off, e.g. F.dropout(..., training=self.training)",
+            )
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape:
+        return False
+    if one.is_floating_point() or one.is_complex():
+        return bool(torch.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True))
+    return bool(torch.equal(one, other))
+
+
+def _not_numbers(places: Sequence[Locator], answers: Sequence[Sequence[torch.Tensor]], what: str) -> tuple[str, ...]:
+    """A note on outputs with NaN among their values.
+
+    Raises:
+        SourceError: If an output is nothing but NaN.
+    """
+    notes = []
+    for index, name in enumerate(names_of_outputs(places)):
+        nan = [tensor[index].isnan() for tensor in answers if tensor[index].is_floating_point()]
+        if nan and all(bool(part.all()) for part in nan):
+            raise SourceError(f"{what} returns nothing but NaN in {name!r} for every sample")
+        if any(bool(part.any()) for part in nan):
+            notes.append(f"output {name!r} has NaN among its values for the samples")
+    return tuple(notes)
+
+
+def _ranges(
+    names: Sequence[str],
+    samples: FlatSamples,
+    min_shapes: Shapes | None,
+    opt_shapes: Shapes | None,
+    max_shapes: Shapes | None,
+) -> dict[tuple[int, int], Range]:
+    """What the user wants, by (input, axis).
+
+    Raises:
+        UsageError: If an input is unknown, a shape has another rank, or the sizes are out of order.
+    """
+    wanted: dict[tuple[int, int], dict[str, int]] = {}
+    for part, shapes in (("low", min_shapes), ("typical", opt_shapes), ("high", max_shapes)):
+        for name, shape in (shapes or {}).items():
+            if name not in names:
+                raise UsageError(f"there is no input {name!r} to give a shape to", hint=f"inputs: {', '.join(names)}")
+            index = names.index(name)
+            rank = samples.tensors[0][index].ndim
+            if len(shape) != rank or any(size < 1 for size in shape):
+                raise UsageError(f"the shape of input {name!r} needs {rank} sizes >= 1, got {tuple(shape)}")
+            for axis, size in enumerate(shape):
+                wanted.setdefault((index, axis), {})[part] = size
+    for (index, axis), sizes in wanted.items():
+        ordered = [sizes[part] for part in ("low", "typical", "high") if part in sizes]
+        if ordered != sorted(ordered):
+            raise UsageError(
+                f"sizes of axis {axis} of input {names[index]!r} must not shrink from min to opt to max, got {ordered}"
+            )
+    return {place: Range(**sizes) for place, sizes in wanted.items()}
+
+
+def _input_specs(names: Sequence[str], samples: FlatSamples, learned: Learned) -> tuple[TensorSpec, ...]:
+    places = {place: symbol.name for symbol in learned.symbols for place in symbol.axes}
+    return tuple(
+        TensorSpec(
+            name,
+            dtype_of(tensor, f"input {name!r}"),
+            tuple(places.get((index, axis), size) for axis, size in enumerate(tensor.shape)),
+        )
+        for index, (name, tensor) in enumerate(zip(names, samples.tensors[0], strict=True))
+    )
+
+
+def _output_specs(names: Sequence[str], answer: Sequence[torch.Tensor], learned: Learned) -> tuple[TensorSpec, ...]:
+    """Outputs as they were seen; the exported file has the last word."""
+    specs = dict(learned.outputs.tensor_data)
+    dynamic = [spec.shape for spec in specs.values()]
+    return tuple(
+        TensorSpec(
+            name,
+            dtype_of(tensor, f"output {name!r}"),
+            tuple(None if isinstance(dim, str) or dim < 1 else dim for dim in dims),
+        )
+        for name, tensor, dims in zip(names, answer, dynamic, strict=True)
+    )
+
+
+def _domains(specs: Sequence[TensorSpec], samples: FlatSamples, learned: Learned) -> tuple[InputDomain, ...]:
+    typical = {symbol.name: symbol.typical for symbol in learned.symbols}
+    shapes = {spec.name: tuple(typical[d] if isinstance(d, str) else int(d or 1) for d in spec.shape) for spec in specs}
+    arrays = [
+        {spec.name: to_array(tensor) for spec, tensor in zip(specs, tensors, strict=True)}
+        for tensors in samples.tensors
+    ]
+    return observe_domains(specs, shapes, arrays)
+
+
+def _baked(forward: Forward, samples: FlatSamples) -> tuple[str, ...]:
+    """A note on every value that becomes part of the graph."""
+    given = [f"{place} is no tensor: {value!r} is built in" for place, value in samples.template.constants]
+    bound = samples.template.put_together(samples.tensors[0])
+    kept = [f"{name} keeps its default: {value!r} is built in" for name, value in forward.defaults_kept(bound)]
+    return (*given, *kept)
+
+
+def _renames(places: Sequence[Locator], default: Sequence[str], final: Sequence[str]) -> tuple[str, ...]:
+    """A note where an output could not keep the name that its place suggests."""
+    natural = names_of_outputs(places)
+    return tuple(
+        f"output {plain!r} is called {name!r}, because an input has that name"
+        for plain, name, chosen in zip(natural, default, final, strict=True)
+        if plain != name and chosen == name
+    )

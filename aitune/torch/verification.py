@@ -1,0 +1,174 @@
+"""Is the exported file the same function as the module? Asked at several sizes, with values nobody has seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from aitune.errors import NumericsError, SourceError
+from aitune.numerics.compare import compare
+from aitune.numerics.domains import varied
+from aitune.numerics.dtypes import Array, dtype_of
+from aitune.numerics.synthetic import synthetic_inputs
+from aitune.onnx.session import OnnxRunner
+from aitune.records import DType
+from aitune.torch.arrays import to_array, to_tensor
+from aitune.torch.execution import call, settled
+from aitune.torch.observation import Observation
+from aitune.torch.symbols import resized, verified_sizes
+
+__all__ = ["Verification", "drawn", "verify"]
+
+_OWN_SAMPLES = 3
+"""So many of the user's own samples are compared as well."""
+_TIE_SHARE = 1e-3
+"""Share of whole-number outputs that may differ: two scores closer than rounding swap places in an argmax."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was compared.
+
+    Attributes:
+        runs: Number of runs that agreed.
+        sizes: Sizes at which they did.
+        largest: Largest difference of any floating-point output.
+        notes: What a person should know.
+    """
+
+    runs: int
+    sizes: tuple[Mapping[str, int], ...]
+    largest: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The exported file, open, and the inputs it has."""
+
+    session: OnnxRunner
+    names: frozenset[str]
+
+
+def drawn(observation: Observation, sizes: Mapping[str, int], seed: int) -> tuple[torch.Tensor, ...]:
+    """Random valid inputs at some sizes."""
+    shapes = observation.shapes(sizes)
+    domains = [
+        varied(domain, spec.dtype) if spec.dtype.is_floating else domain
+        for domain, spec in zip(observation.domains, observation.inputs, strict=True)
+    ]
+    arrays = synthetic_inputs(observation.inputs, domains, shapes, seed)
+    return tuple(to_tensor(arrays[spec.name], spec.dtype, observation.device) for spec in observation.inputs)
+
+
+def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: int = 0) -> Verification:
+    """Compare an exported file with the module it came from.
+
+    Every dynamic axis is run at its smallest, a middle and its largest size, on random values within the range that the
+    samples had (on the samples' own values, cut or repeated to size, where the module refuses random ones), and on some
+    of the samples themselves.
+
+    Args:
+        observation: The module and what is known about it.
+        path: The file.
+        names: Inputs that the file has; exporters may drop one that reaches no output.
+        seed: Of the random values.
+
+    Raises:
+        NumericsError: If an output differs or the file fails where the module does not; names tensor, sizes and error.
+    """
+    runner = _File(OnnxRunner(path), frozenset(names))
+    notes: dict[str, None] = {}
+    sizes, runs, largest = [], 0, 0.0
+    try:
+        with settled(observation.flat):
+            for plan, where, tensors in _requests(observation, seed, notes):
+                expected = _expected(observation, tensors)
+                if expected is None:
+                    continue
+                largest = max(largest, _compare(observation, runner, tensors, expected, where, notes))
+                sizes.append(plan)
+                runs += 1
+    finally:
+        runner.session.close()
+    if not runs:
+        raise SourceError("the module accepts none of the inputs that an export must be compared on")
+    return Verification(runs=runs, sizes=tuple(sizes), largest=largest, notes=tuple(notes))
+
+
+def _requests(
+    observation: Observation, seed: int, notes: dict[str, None]
+) -> Iterator[tuple[Mapping[str, int], str, tuple[torch.Tensor, ...]]]:
+    """Sizes, how to call them, and inputs."""
+    for number, sample in enumerate(observation.samples[:_OWN_SAMPLES]):
+        sizes = {one.name: sample[one.axes[0][0]].shape[one.axes[0][1]] for one in observation.symbols}
+        if _fits(observation, sample):
+            yield sizes, f"sample {number}", sample
+    for number, sizes in enumerate(verified_sizes(observation.symbols)):
+        where = ", ".join(f"{name} {size}" for name, size in sizes.items()) or "random values"
+        tensors = drawn(observation, sizes, seed + number)
+        if _expected(observation, tensors) is None:
+            tensors = resized(observation.samples[-1], sizes, observation.symbols)
+            if _expected(observation, tensors) is None:
+                notes[f"the module itself refuses {where}: not compared there"] = None
+                continue
+            notes["random values are not valid for this module: the samples' own were used"] = None
+        yield sizes, where, tensors
+
+
+def _fits(observation: Observation, sample: Sequence[torch.Tensor]) -> bool:
+    """Whether a sample has every size that is fixed in the file."""
+    return all(
+        isinstance(dim, str) or dim == size
+        for spec, tensor in zip(observation.inputs, sample, strict=True)
+        for dim, size in zip(spec.shape, tensor.shape, strict=True)
+    )
+
+
+def _expected(observation: Observation, tensors: Sequence[torch.Tensor]) -> tuple[Array, ...] | None:
+    """What the module answers, None when it refuses."""
+    try:
+        answer = call(observation.flat, *tensors, what="forward")
+    except SourceError:
+        return None
+    return tuple(to_array(tensor) for tensor in answer)
+
+
+def _compare(
+    observation: Observation,
+    runner: _File,
+    tensors: Sequence[torch.Tensor],
+    expected: Sequence[Array],
+    where: str,
+    notes: dict[str, None],
+) -> float:
+    """The largest difference of one run."""
+    given = {spec.name: to_array(tensor) for spec, tensor in zip(observation.inputs, tensors, strict=True)}
+    try:
+        found = runner.session.run({name: array for name, array in given.items() if name in runner.names})
+    except SourceError as error:
+        raise NumericsError(f"the exported file fails at {where}, where the module does not: {error}") from error
+    largest = 0.0
+    for spec, wanted in zip(observation.outputs, expected, strict=True):
+        dtype = spec.dtype if spec.dtype is DType.BFLOAT16 else dtype_of(wanted.dtype)
+        agreement = compare(found[spec.name], wanted, dtype)
+        if not agreement.agrees and _is_tie(found[spec.name], wanted):
+            notes[f"output {spec.name!r} differs in a few whole numbers, where two scores are equal to rounding"] = None
+        elif not agreement.agrees:
+            raise NumericsError(
+                f"output {spec.name!r} of the exported file differs from the module's at {where}: {agreement.detail}"
+            )
+        elif dtype.is_floating:
+            largest = max(largest, agreement.max_abs)
+    return largest
+
+
+def _is_tie(found: Array, wanted: Array) -> bool:
+    """Whether whole numbers differ in so few places that rounding explains it."""
+    if wanted.dtype.kind not in "iub" or found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    return int(np.count_nonzero(found != wanted)) <= _TIE_SHARE * wanted.size
