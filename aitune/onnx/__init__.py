@@ -18,14 +18,30 @@ from aitune.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from aitune.onnx.external import companions
+    from aitune.onnx.names import rename_values, repair_duplicates
     from aitune.onnx.reading import describe, read_interface
+    from aitune.onnx.session import OnnxCandidate, OnnxRunner, candidates
 
-__all__ = ["companions", "describe", "read_interface"]
+__all__ = [
+    "OnnxCandidate",
+    "OnnxRunner",
+    "candidates",
+    "companions",
+    "describe",
+    "read_interface",
+    "rename_values",
+    "repair_duplicates",
+]
 
 _WHERE = {
+    "OnnxCandidate": "aitune.onnx.session",
+    "OnnxRunner": "aitune.onnx.session",
+    "candidates": "aitune.onnx.session",
     "companions": "aitune.onnx.external",
     "describe": "aitune.onnx.reading",
     "read_interface": "aitune.onnx.reading",
+    "rename_values": "aitune.onnx.names",
+    "repair_duplicates": "aitune.onnx.names",
 }
 
 

@@ -12,7 +12,10 @@ __all__ = ["dtype_of", "element_nbytes", "element_number", "element_word", "pars
 
 @dataclass(frozen=True, slots=True)
 class _ElementType:
-    """One row of the table: number in the file, ONNX's word, ONNX Runtime's word, bits of one element, our type."""
+    """One row of the table: the number in a file, ONNX's word, ONNX Runtime's word, bits, our type.
+
+    Bits of one element are None where elements have no fixed size, or how they are packed is not settled.
+    """
 
     number: int
     word: str
@@ -48,6 +51,8 @@ _TABLE = (
     _ElementType(24, "FLOAT8E8M0", "float8e8m0", 8),
     _ElementType(25, "UINT2", "uint2", 2),
     _ElementType(26, "INT2", "int2", 2),
+    _ElementType(27, "FLOAT6E2M3", "float6e2m3", None),
+    _ElementType(28, "FLOAT6E3M2", "float6e3m2", None),
 )
 _BY_NUMBER = {row.number: row for row in _TABLE}
 _BY_WORD = {row.word: row for row in _TABLE}

@@ -159,10 +159,15 @@ def telling_line(text: str) -> str:
     >>> telling_line("[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed:/src/a.cc:25 void f(int) Bad thing")
     'Bad thing'
     """
-    line = next((part.strip() for part in text.splitlines() if part.strip()), "no reason given")
+    lines = [part.strip() for part in text.splitlines() if part.strip()] or ["no reason given"]
+    line = " ".join(lines[:2]) if lines[0].endswith("following indices") else lines[0]
     line = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", line)
     line = re.sub(r"^(Load model from .*? failed|Exception during (initialization|loading)): ?", "", line)
-    line = re.sub(r"^/\S+\.(cc|h):\d+ .*?(\) const|\))(?= [A-Z!\[]) ?", "", line)
+    line = re.sub(r"(^|(?<= ))/\S+\.(cc|h):\d+ .*?(\) const|\))(?= [A-Za-z!\[]) ?", "", line)
+    line = re.sub(
+        r"Non-zero status code returned while running (\w+) node\. Name:('.*?') Status Message: ", r"\1 \2: ", line
+    )
+    line = line.removesuffix("Please fix either the inputs/outputs or the model.")
     line = re.sub(r"^(This is an invalid model\. )?(Error|Fatal error): ", "", line)
     return line.strip().rstrip(".") or "no reason given"
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from aitune.errors import SourceError
 from aitune.onnx.element_types import dtype_of, parse_runtime_type
 from aitune.onnx.external import check_weights, companion_names
-from aitune.onnx.opening import opened
 from aitune.onnx.outline import Outline
-from aitune.onnx.runtime import Values, open_session, reading_options, session_values
+from aitune.onnx.runtime import Values, open_session, session_values
 from aitune.onnx.skeleton import skeleton
 from aitune.onnx.wire import Buffer
 from aitune.records.interface import Port
@@ -34,31 +33,28 @@ def view(path: Path, buffer: Buffer, outline: Outline, external_data: bool) -> t
     Raises:
         SourceError: If ONNX Runtime refuses the model.
     """
-    model, values = _load(path, buffer, outline, external_data)
-    inputs, outputs, initializers = values
+    inputs, outputs, initializers = _load(path, buffer, outline, external_data)
     known = inputs | initializers
     read = [_port(port, known[port.name]) if port.name in known else port for port in outline.inputs]
     written = [_port(port, outputs[port.name]) for port in outline.outputs]
     if any(_unclear(before, after) for before, after in zip(outline.outputs, written, strict=True)):
-        written = _settle(path, model, written)
+        written = _settle(path, buffer, outline, written, external_data)
     return read, written
 
 
-def _load(
-    path: Path, buffer: Buffer, outline: Outline, external_data: bool
-) -> tuple[bytes | None, tuple[Values, Values, Values]]:
-    """What ONNX Runtime makes of the file, and the bytes it was given in place of the file."""
+def _load(path: Path, buffer: Buffer, outline: Outline, external_data: bool) -> tuple[Values, Values, Values]:
+    """What ONNX Runtime makes of the file, loaded whole where it is small."""
     if external_data and _total_bytes(path, buffer, outline) <= WHOLE_BYTES:
-        return None, session_values(open_session(path))
+        return session_values(open_session(path))
     if external_data:
         check_weights(path, outline)
     light = skeleton(path, buffer, outline, external_data=external_data)
     try:
-        return light, session_values(open_session(path, light))
+        return session_values(open_session(path, light))
     except SourceError:
         if not external_data:
             raise
-        return None, session_values(open_session(path))  # some operators want their weights to be constants
+        return session_values(open_session(path))  # some operators want their weights to be constants
 
 
 def _total_bytes(path: Path, buffer: Buffer, outline: Outline) -> int:
@@ -91,17 +87,17 @@ def _unclear(declared: Port, found: Port) -> bool:
     return found.kind == "tensor" and found.shape is None and declared.shape is None
 
 
-def _settle(path: Path, model: bytes | None, ports: list[Port]) -> list[Port]:
-    """The ports with scalars told from unknown ranks, by what ONNX Runtime writes when it saves the model."""
-    with TemporaryDirectory(prefix="aitune-") as folder:
-        saved = Path(folder) / "saved.onnx"
-        options = reading_options()
-        options.optimized_model_filepath = str(saved)
-        open_session(path, model, options)
-        with opened(saved) as (_, outline):
-            scalars = {port.name for port in outline.outputs if port.shape == ()}
-    return [_scalar(port) if port.name in scalars and port.shape is None else port for port in ports]
+def _settle(path: Path, buffer: Buffer, outline: Outline, ports: list[Port], external_data: bool) -> list[Port]:
+    """The ports with scalars told from unknown ranks, by onnx's shape inference where it is installed."""
+    try:
+        from aitune.onnx.inferred_view import view as inferred_view
 
-
-def _scalar(port: Port) -> Port:
-    return Port(name=port.name, kind=port.kind, element_type=port.element_type, dtype=port.dtype, shape=())
+        _, inferred = inferred_view(path, buffer, outline, external_data)
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        return ports
+    except SourceError:  # ONNX Runtime loads it, so what onnx holds against it decides nothing
+        return ports
+    scalars = {port.name for port in inferred if port.shape == ()}
+    return [dataclasses.replace(port, shape=()) if port.name in scalars else port for port in ports]
