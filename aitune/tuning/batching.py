@@ -1,0 +1,166 @@
+"""Proof of batching: may a server put rows of different requests into one run?
+
+Names prove nothing, so the model is run. It batches when at several batch sizes, with rows that all differ,
+
+* every output has exactly as many rows as the batch on axis 0, and its other axes stay what they are for one row;
+* two equal runs give equal answers;
+* row ``i`` of the answer to the batch is the answer to row ``i`` alone, within the tolerance of its element type;
+* the rows of a permuted batch are the permuted rows;
+
+at the typical shape, and again at the smallest and the largest size of every other dynamic axis. The sizes are 1, small
+primes that no other axis has (so that a sequence of five cannot pass for a batch of five), and the largest batch.
+
+Nothing about a model raises here: the worst outcome is a verdict of ``"unbatched"`` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aitune.numerics import Tolerance, varied
+from aitune.records import DType, TensorSpec
+from aitune.records.evidence import Batching, InputDomain, Trial
+from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.runner import Runner
+from aitune.tuning.scene import Scene, Shapes, Subject
+from aitune.tuning.shapes import Ranges
+
+__all__ = ["batch_sizes", "prove_batching", "stops_batching"]
+
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+_SEED = 7
+
+
+def prove_batching(
+    runner: Runner,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    domains: Sequence[InputDomain],
+    ranges: Ranges,
+    *,
+    max_batch_size: int,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    seed: int = _SEED,
+    progress: Progress = SILENT,
+) -> Batching:
+    """The verdict on batching along axis 0.
+
+    Args:
+        runner: The model; not closed.
+        inputs: Inputs as the file declares them.
+        outputs: Outputs as the file declares them.
+        domains: Ranges of valid values, one per input. Where every one holds a single value, they are widened a
+            little, because equal rows prove nothing.
+        ranges: Shapes; their first axes are replaced by the batch sizes.
+        max_batch_size: Largest batch that will be allowed, at least 1; 1, 2 and 3 rows are tried in any case.
+        tolerances: Wider tolerances by output, e.g. where a float32 output is computed in float16.
+        seed: Seed of the made-up rows.
+        progress: Told of every run.
+
+    Returns:
+        ``"batched"`` or ``"unbatched"`` with one sentence and every check that was made.
+    """
+    reason = stops_batching(inputs, outputs)
+    if reason:
+        return Batching(verdict="unbatched", reason=reason)
+    subject = Subject(
+        runner=runner,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        domains=_telling(inputs, domains),
+        tolerances=tolerances or {},
+        seed=seed,
+        progress=progress,
+    )
+    progress.start(f"proving batches up to {max_batch_size}", None)
+    try:
+        return _conduct(subject, ranges, max_batch_size)
+    finally:
+        progress.done()
+
+
+def _conduct(subject: Subject, ranges: Ranges, max_batch_size: int) -> Batching:
+    """All checks at all shapes; the first failure ends it."""
+    trials: list[Trial] = []
+    worst = (0.0, "")
+    tried: list[Shapes] = []
+    for label in ("typical", "smallest", "largest"):
+        shapes = ranges.shapes(label, batch=1)
+        if shapes in tried:
+            continue
+        tried.append(shapes)
+        sizes = batch_sizes(max_batch_size, [size for shape in shapes.values() for size in shape[1:]])
+        scene = Scene(subject, label, shapes, sizes if label == "typical" else _fewer(sizes))
+        reason = scene.conduct()
+        trials += scene.trials()
+        if reason:
+            return Batching(verdict="unbatched", reason=reason, evidence=tuple(trials))
+        worst = max(worst, scene.worst())
+    return Batching(verdict="batched", reason=_summary(trials, worst, len(tried)), evidence=tuple(trials))
+
+
+def _fewer(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The first, the second and the largest: enough where the typical shape was tried in full."""
+    return tuple(sorted({sizes[0], sizes[1], sizes[-1]}))
+
+
+def _summary(trials: Sequence[Trial], worst: tuple[float, str], shapes: int) -> str:
+    sizes = sorted({size for trial in trials for size in trial.batch_sizes})
+    listed = ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}"
+    difference = f"largest difference {worst[0]:.2g} in {worst[1]!r}" if worst[0] else "no difference at all"
+    across = f" at {shapes} shapes" if shapes > 1 else ""
+    return f"every row of a batch of {listed} is answered as if it were alone{across} ({difference})"
+
+
+def stops_batching(inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> str:
+    """Why the declared shapes alone rule out a batch on axis 0, naming the tensors; ``""`` when they do not."""
+    if not inputs or not outputs:
+        return f"the model has no {'inputs' if not inputs else 'outputs'}"
+    sides = (("input", inputs), ("output", outputs))
+    found = [text for side, specs in sides for spec in specs if (text := _declared(side, spec))]
+    listed = " and ".join(found[:3])
+    return listed + (f" and {len(found) - 3} more such tensors" if len(found) > 3 else "")
+
+
+def _declared(side: str, spec: TensorSpec) -> str:
+    if not spec.shape:
+        return f"{side} {spec.name!r} is a scalar"
+    first, *rest = spec.shape
+    free = [axis for axis, dim in enumerate(rest, 1) if not isinstance(dim, int)]
+    if isinstance(first, int):
+        aside = f" (its dynamic axis is {free[0]}, and a server batches on axis 0)" if len(free) == 1 else ""
+        return f"{side} {spec.name!r} has a fixed first axis of {first}{aside}"
+    if first is not None and first in rest:
+        return f"{side} {spec.name!r} has its first axis {first!r} again on axis {rest.index(first) + 1}"
+    return ""
+
+
+def batch_sizes(max_batch_size: int, taken: Sequence[int] = ()) -> tuple[int, ...]:
+    """Batch sizes to try, ascending: 1, small primes and the largest; at least three.
+
+    Args:
+        max_batch_size: Largest batch that will be allowed.
+        taken: Sizes of other axes, which a batch must not be mistaken for; avoided where there is a choice.
+
+    >>> batch_sizes(8), batch_sizes(1), batch_sizes(64, taken=(3, 768))
+    ((1, 2, 3, 5, 8), (1, 2, 3), (1, 2, 5, 7, 23, 64))
+    """
+    top = max(max_batch_size, 3)
+    free = [prime for prime in _PRIMES if prime <= top and prime not in taken]
+    spare = [prime for prime in _PRIMES if prime <= top and prime in taken]
+    chosen = {1, max_batch_size, *free[:3]}
+    if top >= 32:
+        chosen.add(free[-1])  # something between the small and the largest
+    for prime in spare:
+        if len(chosen) >= 3:
+            break
+        chosen.add(prime)
+    return tuple(sorted(chosen))
+
+
+def _telling(inputs: Sequence[TensorSpec], domains: Sequence[InputDomain]) -> tuple[InputDomain, ...]:
+    """Domains that give rows which differ."""
+    dtypes = {spec.name: spec.dtype for spec in inputs}
+    mine = tuple(domain for domain in domains if domain.name in dtypes)
+    differs = any(domain.low < domain.high or dtypes[domain.name] is DType.STRING for domain in mine)
+    return mine if differs else tuple(varied(domain, dtypes[domain.name]) for domain in mine)
