@@ -173,7 +173,7 @@ class GrpcTransport:
         if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
             return AccessDenied(f"{url} denied access: {text}", hint="give credentials with --header")
         if code is grpc.StatusCode.NOT_FOUND:
-            return ModelAbsent(f"{url}: {text}", hint="see which models it has with: status -u")
+            return ModelAbsent(f"{url}: {text}", hint="check the name and the version")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return WrongProtocol(f"{url} speaks gRPC, but is no Triton: {text}", hint="check host and port")
         if refused is InferenceRefused:

@@ -296,7 +296,7 @@ def _failure(reply: _Reply, path: str, endpoint: Endpoint) -> ServerError:
             f"{endpoint.url} denied access with status {reply.status}: {text}", hint="give credentials with --header"
         )
     if reply.status == 404 and from_triton and "models/" in path:
-        return ModelAbsent(f"{endpoint.url}: {text}", hint="see which models it has with: status -u")
+        return ModelAbsent(f"{endpoint.url}: {text}", hint="check the name and the version")
     if not from_triton:
         return WrongProtocol(
             f"{endpoint.url} answered /{path} with status {reply.status}: {text}",

@@ -1,0 +1,129 @@
+"""What every check of a live model is given, and how it counts what it sends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aitune.errors import AituneError
+from aitune.numerics import Array, Tolerance, compare, tolerance
+from aitune.records import DType
+from aitune.triton.client import Client, Tensor
+from aitune.triton.subjects import Subject, ask
+from aitune.triton.validation_records import CheckResult
+
+__all__ = ["BudgetSpent", "Context", "Reference", "disagreement", "failed", "passed", "skipped", "warned"]
+
+FOREIGN_REQUESTS = 20
+"""Most inference requests that a server which is not ours is sent for one version of a model."""
+
+Reference = Mapping[str, Array]
+"""What a request should be answered with, by output."""
+
+
+class BudgetSpent(AituneError):
+    """No further request may be sent to a server that is not ours; ends a check, never a validation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """One version of a model on a running server.
+
+    Attributes:
+        subject: What is asked about.
+        clients: Connections by protocol, ``"grpc"`` first where there is one.
+        own: Whether the server is ours (or may be treated so): bad requests are sent, batches are forced.
+        level: ``"quick"`` or ``"full"``.
+        strict_bounds: Whether sizes beyond the tuned range that are accepted are a failure.
+        slack: Widens the tolerance, for another processor than the one that made the record.
+        sent: Inference requests sent so far.
+        proved: Fingerprint that the answers proved; set by the check that finds out.
+    """
+
+    subject: Subject
+    clients: Mapping[str, Client]
+    own: bool
+    level: str = "quick"
+    strict_bounds: bool = False
+    slack: float = 1.0
+    sent: int = 0
+    proved: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def client(self) -> Client:
+        """The connection to use when the protocol does not matter."""
+        return next(iter(self.clients.values()))
+
+    @property
+    def remaining(self) -> int | None:
+        """Requests that may still be sent; None for as many as it takes."""
+        return None if self.own else max(0, FOREIGN_REQUESTS - self.sent)
+
+    def count(self, requests: int = 1) -> None:
+        """Note requests that are about to be sent.
+
+        Raises:
+            BudgetSpent: If the server is not ours and was asked enough.
+        """
+        with self._lock:
+            if not self.own and self.sent + requests > FOREIGN_REQUESTS:
+                raise BudgetSpent(f"a server that is not ours is sent at most {FOREIGN_REQUESTS} requests")
+            self.sent += requests
+
+    def ask(self, inputs: Mapping[str, Array], client: Client | None = None) -> dict[str, Tensor]:
+        """One counted request as the artifact sees it; see :func:`aitune.triton.subjects.ask`."""
+        self.count()
+        return ask(client or self.client, self.subject, inputs)
+
+    def tolerance(self, dtype: DType) -> Tolerance:
+        """What two answers of an element type may differ by here."""
+        return tolerance(dtype).times(self.slack)
+
+
+def passed(name: str, detail: str, *notes: str) -> CheckResult:
+    """A check that found what it wanted."""
+    return CheckResult(name=name, status="pass", detail=detail, notes=notes)
+
+
+def warned(name: str, detail: str, *notes: str) -> CheckResult:
+    """A check that found something a person should know."""
+    return CheckResult(name=name, status="warn", detail=detail, notes=notes)
+
+
+def failed(name: str, detail: str, *notes: str) -> CheckResult:
+    """A check whose answer is no."""
+    return CheckResult(name=name, status="fail", detail=detail, notes=notes)
+
+
+def skipped(name: str, reason: str) -> CheckResult:
+    """A check that could not be made, and why."""
+    return CheckResult(name=name, status="skip", detail=reason)
+
+
+def disagreement(context: Context, answer: Mapping[str, Tensor], expected: Reference) -> tuple[str, float]:
+    """How an answer differs from what it should be.
+
+    Args:
+        context: Gives element types and tolerances.
+        answer: What came back.
+        expected: What should have.
+
+    Returns:
+        The first difference as one line, ``""`` for none, and the largest difference that was allowed.
+    """
+    largest = 0.0
+    for spec in context.subject.outputs:
+        if spec.name not in expected:
+            continue
+        if spec.name not in answer:
+            return f"output {spec.name!r} is missing", largest
+        array, dtype = answer[spec.name]
+        if dtype is not spec.dtype:
+            return f"output {spec.name!r} is {dtype.value}, recorded {spec.dtype.value}", largest
+        found = compare(array, expected[spec.name], dtype, tolerance=context.tolerance(dtype))
+        if not found.agrees:
+            return f"output {spec.name!r}: {found.detail}", largest
+        largest = max(largest, found.max_abs)
+    return "", largest

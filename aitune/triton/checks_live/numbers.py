@@ -1,0 +1,141 @@
+"""Do the recorded requests get the recorded answers, over every protocol?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from aitune.numerics import Array, as_float, compare
+from aitune.numerics.samples import Request
+from aitune.records import DType
+from aitune.triton.checks_live.context import BudgetSpent, Context, disagreement, failed, passed, warned
+from aitune.triton.client import Tensor
+from aitune.triton.client_errors import InferenceRefused
+from aitune.triton.subjects import make_request, recorded_requests
+from aitune.triton.validation_records import CheckResult
+
+__all__ = ["LABELS", "check_numbers"]
+
+LABELS = ("smallest", "typical", "largest")
+_SEED = 71
+
+Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+
+
+def check_numbers(context: Context, run: Run | None = None) -> CheckResult:
+    """Samples at the smallest, typical and largest shapes equal the recorded outputs, or those of ``run``.
+
+    Without samples and without something that runs the artifact, the answers of the protocols are compared.
+
+    Args:
+        context: What to ask.
+        run: Runs the artifact itself, for requests that nobody recorded an answer to.
+    """
+    requests = recorded_requests(context.subject)
+    source = "recorded"
+    if not requests and run is not None:
+        requests, source = _references(context, run), "made-up"
+    if not requests:
+        return _between_protocols(context)
+    bad, odd, asked, largest = [], [], [], 0.0
+    for request in requests:
+        try:
+            problems, strange, difference = _over_protocols(context, request)
+        except BudgetSpent:
+            continue
+        bad += problems
+        odd += strange
+        largest = max(largest, difference)
+        asked.append(request.label)
+    if bad:
+        return failed("numbers", bad[0] + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""), *bad)
+    text = f"{len(asked)} {source} requests ({', '.join(dict.fromkeys(asked))}) over {' and '.join(context.clients)}"
+    text += f" agree, largest difference {largest:.2g}"
+    return warned("numbers", f"{text}; {odd[0]}", *odd) if odd else passed("numbers", text)
+
+
+def _labels(context: Context) -> tuple[str, ...]:
+    """Where the bounds are a guess, only the typical sizes were seen to be accepted."""
+    return ("typical",) if context.subject.source == "config" else LABELS
+
+
+def _references(context: Context, run: Run) -> tuple[Request, ...]:
+    made = []
+    for label in _labels(context):
+        inputs = make_request(context.subject, label, seed=_SEED)
+        made.append(Request(label=label, origin="synthetic", inputs=inputs, outputs=run(inputs)))
+    return tuple(made)
+
+
+def _over_protocols(context: Context, request: Request) -> tuple[list[str], list[str], float]:
+    """Problems, oddities (NaN and infinities that were recorded, too) and the largest difference."""
+    bad, odd, largest = [], [], 0.0
+    for protocol, client in context.clients.items():
+        where = f"{request.label} over {protocol}"
+        try:
+            answer = context.ask(request.inputs, client)
+        except InferenceRefused as error:
+            bad.append(f"{where}: refused: {error}")
+            continue
+        problem, difference = disagreement(context, answer, request.outputs)
+        largest = max(largest, difference)
+        if problem:
+            bad.append(f"{where}: {problem}")
+        else:
+            odd += [f"{where}: {line}" for line in _not_finite(answer)]
+    return bad, odd, largest
+
+
+def _between_protocols(context: Context) -> CheckResult:
+    """Without recorded answers: sizes are answered, the protocols agree, and nothing is NaN."""
+    bad, odd, answered = [], [], []
+    for label in _labels(context):
+        inputs = make_request(context.subject, label, seed=_SEED)
+        answers: dict[str, dict[str, Tensor]] = {}
+        for protocol, client in context.clients.items():
+            try:
+                answers[protocol] = context.ask(inputs, client)
+            except InferenceRefused as error:
+                bad.append(f"{label} over {protocol}: refused: {error}")
+            except BudgetSpent:
+                break
+        if answers:
+            answered.append(label)
+            bad += [f"{label}: {line}" for line in _inconsistent(context, list(answers.values()))]
+            odd += [f"{label}: {line}" for line in _not_finite(next(iter(answers.values())))]
+    if bad and context.subject.source == "config":
+        # Sizes and values were guessed: a refusal says more about the guess than about the model.
+        return warned("numbers", f"made-up requests: {bad[0]}", *bad)
+    if bad:
+        return failed("numbers", bad[0], *bad)
+    text = f"no recorded answers; made-up requests ({', '.join(answered)}) are answered"
+    text += " alike over both protocols" if len(context.clients) > 1 else ""
+    return warned("numbers", f"{text}; {odd[0]}", *odd) if odd else passed("numbers", text)
+
+
+def _inconsistent(context: Context, answers: list[dict[str, Tensor]]) -> list[str]:
+    lines = []
+    for spec in context.subject.outputs:
+        found = [answer[spec.name] for answer in answers if spec.name in answer]
+        if len(found) != len(answers):
+            lines.append(f"output {spec.name!r} is missing")
+            continue
+        others = [dtype for _, dtype in found if dtype is not spec.dtype]
+        lines += [f"output {spec.name!r} is {dtype.value}, not {spec.dtype.value}" for dtype in others]
+        first, dtype = found[0]
+        for array, _ in found[1:]:
+            agreement = compare(array, first, dtype, tolerance=context.tolerance(dtype))
+            if not agreement.agrees:
+                lines.append(f"output {spec.name!r} differs between protocols: {agreement.detail}")
+    return lines
+
+
+def _not_finite(answer: Mapping[str, Tensor]) -> list[str]:
+    lines = []
+    for name, (array, dtype) in answer.items():
+        if dtype.is_floating and dtype is not DType.STRING:
+            count = int(np.count_nonzero(~np.isfinite(as_float(array, dtype))))
+            if count:
+                lines.append(f"output {name!r} has {count} values that are NaN or infinite")
+    return lines

@@ -1,0 +1,167 @@
+"""Does every row and every client get its own answer? The worst faults of batching are silent, so they are provoked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from aitune.numerics import Array, compare
+from aitune.triton.checks_live.context import BudgetSpent, Context, disagreement, failed, passed, skipped, warned
+from aitune.triton.client import Tensor
+from aitune.triton.client_errors import InferenceRefused
+from aitune.triton.client_records import ModelStatistics
+from aitune.triton.subjects import make_request
+from aitune.triton.validation_records import CheckResult
+
+__all__ = ["check_concurrency", "check_rows"]
+
+_SEED = 4177
+_ROWS = 3
+_CLIENTS = (16, 32, 64)
+_REPEATS = 6
+_FOREIGN_CLIENTS = 6
+
+Arrays = Mapping[str, Array]
+
+
+def check_rows(context: Context) -> CheckResult:
+    """A batch gets the answers that its rows get alone."""
+    subject = context.subject
+    if subject.max_batch_size == 0:
+        return skipped("rows", "the model does not batch (max_batch_size 0)")
+    rows = min(_ROWS, subject.max_batch_size)
+    batch = make_request(subject, "typical", seed=_SEED, rows=rows)
+    try:
+        whole = context.ask(batch)
+        alone = [context.ask({name: array[row : row + 1] for name, array in batch.items()}) for row in range(rows)]
+    except InferenceRefused as error:
+        return _refused(context, "rows", str(error))
+    expected = _joined(alone)
+    problem, difference = disagreement(context, whole, expected)
+    if problem:
+        return failed("rows", f"a batch of {rows} is not answered as its rows are alone: {problem}")
+    wrong = [f"output {name!r} has {len(array)} rows for 1" for name, (array, _) in alone[0].items() if len(array) != 1]
+    if wrong:
+        return failed("rows", wrong[0], *wrong)
+    return passed("rows", f"a batch of {rows} equals {rows} requests of one row, largest difference {difference:.2g}")
+
+
+def check_concurrency(context: Context) -> CheckResult:
+    """Clients that ask at the same time each get their own answer, and the server really merged their requests."""
+    try:
+        requests = _requests(context)
+        expected = [context.ask(request) for request in requests]
+    except InferenceRefused as error:
+        return _refused(context, "concurrency", str(error))
+    except BudgetSpent as error:
+        return skipped("concurrency", str(error))
+    merging = _reason_against_merging(context)
+    for clients in _CLIENTS if context.own else (_FOREIGN_CLIENTS,):
+        before = _statistics(context)
+        try:
+            problem = _storm(context, requests, expected, clients)
+        except BudgetSpent as error:
+            return skipped("concurrency", str(error))
+        if problem:
+            return failed("concurrency", problem)
+        grown = _statistics(context).since(before)
+        if merging or grown.executions < grown.succeeded:
+            break
+    return _verdict(context, clients, grown, merging, _tellable(expected))
+
+
+def _requests(context: Context) -> list[dict[str, Array]]:
+    """Requests with different rows and, where a batch has room for it, different numbers of rows."""
+    limit = context.subject.max_batch_size
+    sizes = [1, 1, 2, 1] if limit >= 4 else [1, 1, 1, 1]
+    if not context.own:
+        sizes = sizes[:3]
+    return [
+        make_request(context.subject, "typical", seed=_SEED + index, rows=size if limit else None)
+        for index, size in enumerate(sizes, start=1)
+    ]
+
+
+def _storm(context: Context, requests: Sequence[Arrays], expected: Sequence[Mapping[str, Tensor]], clients: int) -> str:
+    """Ask from many threads at once; the first wrong answer as one line, ``""`` for none."""
+    repeats = _REPEATS if context.own else 1
+    barrier = threading.Barrier(clients)
+
+    def one(index: int) -> str:
+        barrier.wait(timeout=30)
+        for turn in range(repeats):
+            which = (index + turn) % len(requests)
+            try:
+                answer = context.ask(requests[which])
+            except InferenceRefused as error:
+                return f"one of {clients} requests at a time was refused: {error}"
+            problem, _ = disagreement(context, answer, {name: array for name, (array, _) in expected[which].items()})
+            if problem:
+                return f"with {clients} clients at a time, a client got an answer that is not its own: {problem}"
+        return ""
+
+    if context.remaining is not None and context.remaining < clients * repeats:
+        raise BudgetSpent(f"only {context.remaining} requests may still be sent to a server that is not ours")
+    with ThreadPoolExecutor(clients) as pool:
+        return next((line for line in pool.map(one, range(clients)) if line), "")
+
+
+def _reason_against_merging(context: Context) -> str:
+    """Why no batch is expected to form, ``""`` when it is."""
+    served = context.subject.served
+    if served.max_batch_size == 0:
+        return "the model does not batch"
+    if served.max_batch_size == 1:
+        return "max_batch_size is 1"
+    if not served.HasField("dynamic_batching"):
+        return "the config has no dynamic_batching"
+    return ""
+
+
+def _verdict(context: Context, clients: int, grown: ModelStatistics, merging: str, tellable: bool) -> CheckResult:
+    counts = f"{grown.succeeded} requests in {grown.executions} executions"
+    text = f"{clients} clients at a time each got their own answers"
+    if not merging and grown.executions >= grown.succeeded:
+        no_batch = f"no batch was formed: {counts} with {clients} clients at a time"
+        hint = "raise max_queue_delay_microseconds, or lower the instance count"
+        return failed("concurrency", no_batch, hint) if context.own else warned("concurrency", no_batch, hint)
+    if not tellable:
+        return warned("concurrency", f"{text}, but all answers are equal: a mix-up could not be seen")
+    if merging:
+        return passed("concurrency", f"{text}; nothing to merge: {merging}")
+    largest = max((size for size, _ in grown.batches), default=1)
+    return passed("concurrency", f"{text}; {counts}, batches up to {largest}")
+
+
+def _statistics(context: Context) -> ModelStatistics:
+    return context.client.statistics(context.subject.model, context.subject.version)
+
+
+def _joined(answers: Sequence[Mapping[str, Tensor]]) -> dict[str, Array]:
+    joined = {}
+    for name in answers[0]:
+        arrays = [answer[name][0] for answer in answers]
+        fits = all(array.ndim and array.shape[1:] == arrays[0].shape[1:] for array in arrays)
+        joined[name] = np.concatenate(arrays) if fits else arrays[0]
+    return joined
+
+
+def _tellable(answers: Sequence[Mapping[str, Tensor]]) -> bool:
+    """Whether at least two answers differ, so that a mix-up would show."""
+    first = answers[0]
+    return any(
+        not compare(array, first[name][0], dtype).agrees
+        for answer in answers[1:]
+        for name, (array, dtype) in answer.items()
+        if name in first
+    )
+
+
+def _refused(context: Context, name: str, why: str) -> CheckResult:
+    """A request that should be valid was refused; with guessed values that may be the guess's fault."""
+    if context.subject.source == "config":
+        return warned(name, f"a made-up request was refused: {why}")
+    return failed(name, f"a valid request was refused: {why}")

@@ -1,0 +1,119 @@
+"""Which versions of which models to look at: what the repository says should be served, and what is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from aitune.errors import RepositoryError, ServerError, UsageError
+from aitune.triton.client_errors import EndpointRestricted
+from aitune.triton.client_records import IndexEntry
+from aitune.triton.repository import PublishedModel, Repository
+from aitune.triton.sessions import Session
+from aitune.triton.subjects import Published
+
+__all__ = ["Target", "find_targets"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One version to look at.
+
+    Attributes:
+        model: Name of the model.
+        version: The version; ``""`` when the server has none of the model.
+        published: What the repository says; None without one.
+        trouble: Why it cannot be asked, ``""`` when it can.
+    """
+
+    model: str
+    version: str
+    published: Published | None = None
+    trouble: str = ""
+
+
+def find_targets(
+    session: Session, repository: Path | str | None, patterns: Sequence[str] = (), version: str | None = None
+) -> tuple[Target, ...]:
+    """Every version to look at, by model and number.
+
+    Args:
+        session: The server.
+        repository: What was published; None for whatever the server has.
+        patterns: Names or globs of models; all when empty.
+        version: Only this version.
+
+    Raises:
+        RepositoryError: If the repository holds no model.
+        UsageError: If no model matches.
+        ServerError: If the server does not say which models it has, and none is named.
+    """
+    rows = _rows(session, patterns)
+    if repository is None:
+        found = [_of_server(row) for row in rows if row.version]
+        known = sorted({row.name for row in rows})
+    else:
+        models = Repository(repository).models()
+        if not models:
+            raise RepositoryError(f"model repository {str(repository)!r} is empty", hint="build a model into it first")
+        found = [target for model in models for target in _of_repository(model, rows)]
+        known = [model.name for model in models]
+    wanted = [target for target in found if _matches(target.model, patterns) and version in (None, target.version)]
+    if not wanted:
+        asked = ", ".join(map(repr, patterns)) or "any name"
+        which = f" version {version}" if version is not None else ""
+        raise UsageError(f"no model matches {asked}{which}", hint=f"there are: {', '.join(known) or 'none'}")
+    return tuple(sorted(wanted, key=lambda target: (target.model, int(target.version or 0))))
+
+
+def _rows(session: Session, patterns: Sequence[str]) -> tuple[IndexEntry, ...]:
+    """The index, or, where it may not be read, what the metadata of the named models says."""
+    try:
+        return session.index()
+    except EndpointRestricted as error:
+        names = [name for name in patterns if not set(name) & set("*?[")]
+        if not names:
+            raise ServerError(f"the server does not list its models: {error}", hint="name one with --model") from error
+    return tuple(
+        IndexEntry(name=name, version=version, state="READY", reason="")
+        for name in names
+        for version in session.client.metadata(name).versions
+    )
+
+
+def _of_server(row: IndexEntry) -> Target:
+    return Target(model=row.name, version=row.version, trouble=_trouble(row))
+
+
+def _of_repository(model: PublishedModel, rows: Sequence[IndexEntry]) -> list[Target]:
+    """The versions that should be served, and those that are."""
+    mine = {row.version: row for row in rows if row.name == model.name}
+    expected = {str(number) for number in model.served}
+    found = []
+    for version in expected | {version for version, row in mine.items() if version and row.state == "READY"}:
+        row = mine.get(version) or mine.get("")
+        trouble = f"version {version} is not on the server" if row is None else _trouble(row)
+        found.append(Target(model=model.name, version=version, published=_published(model, version), trouble=trouble))
+    if not found:
+        reason = model.problem or next((_trouble(row) for row in mine.values() if _trouble(row)), "it has no version")
+        found.append(Target(model=model.name, version="", trouble=reason))
+    return found
+
+
+def _published(model: PublishedModel, version: str) -> Published | None:
+    if model.config is None:
+        return None
+    documents = {str(number): document.artifact for number, document in model.documents.items()}
+    return Published(config=model.config, artifact=documents.get(version), siblings=documents)
+
+
+def _trouble(row: IndexEntry) -> str:
+    if row.state == "READY":
+        return ""
+    return " ".join(row.reason.split()) or f"its state is {row.state or 'unknown: it was never loaded'}"
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
