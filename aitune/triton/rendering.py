@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from aitune.records.artifact import Artifact
 from aitune.triton.contract import parameter_name
 from aitune.triton.datatypes import config_type
-from aitune.triton.plan import Plan, PlanOptions, plan
+from aitune.triton.plan import Plan
 from aitune.triton.plan_tensors import PlannedTensor
 from aitune.triton.plan_warmup import WarmupSample
 from aitune.triton.schema import model_config, parse_config
 from aitune.triton.templates import render_template
 
-__all__ = ["FINGERPRINT_TAG", "check_text", "config_text", "message", "overlay", "render", "set_kind"]
+__all__ = ["FINGERPRINT_TAG", "OVERLAYS", "check_text", "message", "overlay", "render", "set_kind"]
 
 FINGERPRINT_TAG = "aitune_fingerprint"
 OVERLAYS = {"cpu": "KIND_CPU", "gpu": "KIND_GPU"}
+"""Name of each overlay and the kind of instance it pins."""
 
 
-def render(artifact: Artifact, *, model_name: str, version: int = 1, options: PlanOptions | None = None) -> str:
-    """The ``config.pbtxt`` that serves an artifact.
-
-    Args:
-        artifact: The record; its files are not looked at.
-        model_name: Name on the server.
-        version: Version to serve.
-        options: Choices of a person; the defaults when None.
-
-    Raises:
-        AituneError: As :func:`aitune.triton.plan.plan`.
-    """
-    return config_text(plan(artifact, model_name=model_name, version=version, options=options))
-
-
-def config_text(found: Plan) -> str:
-    """The text of a plan, proved equal to its message."""
+def render(found: Plan) -> str:
+    """The ``config.pbtxt`` of a plan, proved equal to its message."""
     text = render_template(
         "config.pbtxt.j2",
         plan=found,
