@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aitune.records import Artifact
     from aitune.records.interface import Interface
     from aitune.triton.plan import PlanOptions
-    from aitune.triton.publish import Publication
+    from aitune.triton.publication import Publication
     from aitune.tuning.progress import Progress
 
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
@@ -160,7 +160,7 @@ def build(
         AituneError: Whatever stopped it; nothing was published then.
     """
     from aitune.triton.plan import check_model_name
-    from aitune.triton.publish import publish
+    from aitune.triton.publication import publish
 
     name = model_name or default_model_name(request.source)
     check_model_name(name)  # a bad name is found before minutes of work, not after them
@@ -188,7 +188,7 @@ def inspect(
     Nothing is measured and nothing is written.
     """
     from aitune.triton.plan import check_model_name, plan
-    from aitune.triton.render import render
+    from aitune.triton.rendering import render
 
     name = model_name or default_model_name(request.source)
     check_model_name(name)

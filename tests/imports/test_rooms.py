@@ -31,7 +31,7 @@ def test_a_door_is_lazy(door: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["plan", "render", "publish", "repository", "validation", "perf", "check", "server", "contract"],
+    ["plan", "rendering", "publication", "repository", "validation", "perf", "check", "server", "contract"],
 )
 def test_publishing_never_loads_a_framework(module: str) -> None:
     """A machine without torch, onnxruntime and tensorrt can publish, check and validate."""
