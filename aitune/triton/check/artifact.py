@@ -1,0 +1,103 @@
+"""Finding the model file of a version and learning what it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from aitune.errors import AituneError
+from aitune.records.interface import Interface
+from aitune.triton.check.finding import ERROR, WARNING, Finding
+from aitune.triton.check.folder import FILE, Folder, inside
+from aitune.triton.check.model import Model, Version
+
+__all__ = ["companions", "locate", "open_artifact"]
+
+
+def locate(model: Model, version: Version) -> Iterator[Finding]:
+    """Find the model file; R211 when there is none."""
+    name = version.config.text("default_model_filename") or "model.onnx"
+    path = version.path / name
+    shown = f"{version.number}/{name}"
+    if not inside(model.root, path):
+        message = f"{shown} leads out of the repository and is not opened: only the config is checked"
+        yield model.at_file(WARNING, "R211", shown, message)
+        return
+    if not path.exists():
+        yield _missing(model, version, name, shown)
+    elif path.is_dir():
+        inner = path / "model.onnx"
+        if inner.is_file() and inside(model.root, inner):
+            version.artifact = inner
+        else:
+            message = f"unable to find '{shown}/model.onnx': a folder in place of the file must hold a model.onnx"
+            yield model.at_file(ERROR, "R211", shown, message, f"rename the file in it to {shown}/model.onnx")
+    else:
+        version.artifact = path
+        if ".." in Path(name).parts:
+            message = f"default_model_filename {name!r} leaves the version directory: versions then share one file"
+            yield model.warning("R211", version.config, "default_model_filename", message)
+
+
+def _missing(model: Model, version: Version, name: str, shown: str) -> Finding:
+    fix = f"put the model there, as {model.name}/{shown}"
+    if version.folder is None:
+        message = f"failed to stat file {shown}: there is no folder {version.number}/"
+        return model.at_file(
+            ERROR, "R40", str(version.number), message, f"rename the version folder to {version.number}"
+        )
+    candidate = _candidate(version.folder, Path(name).suffix)
+    if candidate and version.config.given("default_model_filename"):
+        message = f"failed to stat file {shown}; the folder holds {candidate!r}"
+        text = f'default_model_filename: "{candidate}"'
+        if model.written.given("default_model_filename"):
+            return model.error("R211", model.written, "default_model_filename", message, text)
+        return model.at_file(ERROR, "R211", shown, message, f"rename {candidate!r}, or write {text}")
+    if model.folder.has(name, FILE):
+        message = f"failed to stat file {shown}; {name} lies in the model directory instead"
+        return model.at_file(ERROR, "R211", shown, message, f"move {model.name}/{name} to {model.name}/{shown}")
+    return model.at_file(ERROR, "R211", shown, f"failed to stat file {shown}: there is no such file", fix)
+
+
+def _candidate(folder: Folder, suffix: str) -> str:
+    """The one file that might be meant."""
+    names = [entry.name for entry in folder.entries if entry.kind == FILE and suffix and suffix in entry.name]
+    return names[0] if len(names) == 1 else ""
+
+
+def open_artifact(model: Model, version: Version) -> Iterator[Finding]:
+    """Read what the model file declares; R213 when a runtime refuses it."""
+    read, path = model.options.read_interface, version.artifact
+    if path is None:
+        return
+    shown = str(path.relative_to(model.folder.path)) if path.is_relative_to(model.folder.path) else path.name
+    if read is None:
+        message = "nothing on this machine can read the model file: names, types and shapes are not compared with it"
+        yield model.at_file(WARNING, "A1", shown, message, "install onnxruntime: pip install 'aitune-triton[onnx]'")
+        return
+    try:
+        version.interface = read(path)
+    except AituneError as error:
+        if error.exit_code == 3:
+            yield model.at_file(WARNING, "A1", shown, f"the model file is not compared: {error}", error.hint)
+        else:
+            yield model.at_file(ERROR, "R213", shown, f"ONNX Runtime refuses the file: {error}", error.hint)
+
+
+def companions(model: Model, version: Version) -> Iterator[Finding]:
+    """R212: files with external data lie where the model says."""
+    interface: Interface | None = version.interface
+    if interface is None or version.artifact is None:
+        return
+    for name in interface.companions:
+        path = version.artifact.parent / name
+        shown = f"{version.number}/{name}"
+        if not inside(model.root, path):
+            message = f"external data {name!r} lies outside the repository: it is not checked"
+            yield model.at_file(WARNING, "R212", shown, message, "keep the data beside the model")
+        elif not path.is_file():
+            message = f"external data {name!r} is not there: cannot get file size"
+            yield model.at_file(ERROR, "R212", shown, message, f"put it at {model.name}/{shown}")
+        elif ".." in Path(name).parts:
+            message = f"external data {name!r} climbs out of the version: later ONNX Runtimes refuse it"
+            yield model.at_file(WARNING, "R212", shown, message, "keep the data beside the model")

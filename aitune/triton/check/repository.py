@@ -1,0 +1,177 @@
+"""The whole repository: every directory in it is a model, and ensembles are judged by their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from aitune.errors import RepositoryError
+from aitune.triton.check import table
+from aitune.triton.check.finding import ERROR, WARNING, Finding
+from aitune.triton.check.folder import DIRECTORY, Entry, Folder, inside, read_folder
+from aitune.triton.check.judge import has_errors, judge
+from aitune.triton.check.model import Model
+from aitune.triton.check.options import DEFAULT_BACKENDS, Options, ReadInterface
+from aitune.triton.check.report import CheckReport, ModelReport
+from aitune.triton.check.rules.members import Member
+from aitune.triton.check.silence import Silencer
+from aitune.triton.releases import DEFAULT_RELEASE, release
+
+__all__ = ["check_repository", "options_of"]
+
+
+def options_of(
+    *,
+    target: str = "cpu",
+    gpus: Iterable[int] = (),
+    triton: str = DEFAULT_RELEASE,
+    strict: bool = False,
+    read_interface: ReadInterface | None = None,
+    model_config_name: str = "",
+    backends: Iterable[str] = DEFAULT_BACKENDS,
+    accelerators: Iterable[str] = (),
+    default_max_batch_size: int = 4,
+) -> Options:
+    """The server that the arguments of `check_repository` describe.
+
+    Raises:
+        RepositoryError: If the target is none.
+        UsageError: If no release is called so.
+    """
+    kind, _, count = target.partition(":")
+    if kind not in ("cpu", "gpu") or (count and not (count.isdigit() and int(count))) or (count and kind == "cpu"):
+        raise RepositoryError(f"target must be cpu, gpu or gpu:N, got {target!r}", hint="for example gpu:2")
+    usable = tuple(gpus) or tuple(range(int(count or 1)))
+    return Options(
+        release=release(triton),
+        strict=strict,
+        gpus=usable if kind == "gpu" else (),
+        backends=frozenset(backends),
+        accelerators=frozenset(accelerators),
+        model_config_name=model_config_name,
+        default_max_batch_size=default_max_batch_size,
+        read_interface=read_interface,
+    )
+
+
+def check_repository(
+    path: Path,
+    *,
+    target: str = "cpu",
+    gpus: Iterable[int] = (),
+    triton: str = DEFAULT_RELEASE,
+    strict: bool = False,
+    read_interface: ReadInterface | None = None,
+    model_config_name: str = "",
+    backends: Iterable[str] = DEFAULT_BACKENDS,
+    accelerators: Iterable[str] = (),
+    default_max_batch_size: int = 4,
+    models: Iterable[str] = (),
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> CheckReport:
+    """Say, without a server, whether a Triton would load every model of a repository.
+
+    Nothing is written, executed or unpickled, and no link out of the repository is followed.
+
+    Args:
+        path: The model repository.
+        target: ``"cpu"``, ``"gpu"`` or ``"gpu:N"`` for a host with N GPUs.
+        gpus: Ids of the usable GPUs, where they are not 0 to N-1.
+        triton: Release of the server, ``"24.10"`` or ``"2.51.0"``.
+        strict: Whether the server runs with ``--disable-auto-complete-config``.
+        read_interface: Reads what a model file declares. It may raise `AituneError`: exit code 3 means that nothing
+            could read the file (a warning), anything else that the file is refused (an error).
+        model_config_name: The server's ``--model-config-name``.
+        backends: Names of the installed backends.
+        accelerators: CPU execution accelerators built into the ONNX Runtime backend.
+        default_max_batch_size: The server's ``default-max-batch-size``.
+        models: Names to report on, with ``*`` and ``?``; none means all. Ensembles still see every member.
+        select: Rule ids to report; none means all.
+        ignore: Rule ids to leave out.
+
+    Raises:
+        RepositoryError: If the path is not a directory that can be read, or the target is none.
+        UsageError: If no release is called ``triton``.
+    """
+    options = options_of(
+        target=target,
+        gpus=gpus,
+        triton=triton,
+        strict=strict,
+        read_interface=read_interface,
+        model_config_name=model_config_name,
+        backends=backends,
+        accelerators=accelerators,
+        default_max_batch_size=default_max_batch_size,
+    )
+    root = Path(path)
+    if not root.is_dir():
+        found = "is not a directory" if root.exists() else "does not exist"
+        raise RepositoryError(f"model repository {str(root)!r} {found}", hint="give the folder that holds the models")
+    folder = read_folder(root)
+    silencer = Silencer.read(root, select=select, ignore=ignore)
+    judged = _judge_all(root, folder, options)
+    reports = []
+    for model, findings in judged:
+        if silencer.wants_model(model.name, models):
+            kept = silencer.filter(model.name, findings, model.source)
+            reports.append(ModelReport(model.name, tuple(sorted(kept, key=lambda finding: finding.sort_key))))
+    about = silencer.filter("", list(_repository_findings(folder, silencer)), None)
+    return CheckReport(tuple(about), tuple(reports), silencer.suppressed)
+
+
+def _repository_findings(folder: Folder, silencer: Silencer) -> Iterator[Finding]:
+    """R10, R32: links that lead nowhere, and a repository without models."""
+    for entry in folder.dangling:
+        message = f"failed to stat file: the link {entry.name!r} leads nowhere, and no model of the repository loads"
+        yield Finding(ERROR, "R10", "", entry.name, 0, 0, message, "remove the link, or restore what it points to")
+    if not folder.directories:
+        yield Finding(WARNING, "R32", "", ".", 0, 0, "the repository holds no model: the server starts with none")
+    yield from silencer.complaints
+
+
+def _judge_all(root: Path, folder: Folder, options: Options) -> list[tuple[Model, list[Finding]]]:
+    judged = [_judge(root, entry, options) for entry in folder.directories]
+    members = {model.name: _member(model, findings) for model, findings in judged}
+    ensembles = [(model, findings) for model, findings in judged if model.is_ensemble]
+    for _ in ensembles:  # a member may be an ensemble that fails only now
+        changed = False
+        for model, findings in ensembles:
+            found = [one for row in table.ENSEMBLE for one in row.check(model, members)]
+            fresh = [one for one in dict.fromkeys(found) if one not in findings]
+            if fresh:
+                findings += fresh
+                members[model.name] = _member(model, findings)
+                changed = True
+        if not changed:
+            break
+    return judged
+
+
+def _member(model: Model, findings: list[Finding]) -> Member:
+    config = model.versions[-1].config if model.versions else model.config
+    return Member(model, not has_errors(findings), config)
+
+
+def _judge(root: Path, entry: Entry, options: Options) -> tuple[Model, list[Finding]]:
+    path = root / entry.name
+    if entry.link and not inside(root, path):
+        model = Model(root, entry.name, Folder(path), options, f"{entry.name}/config.pbtxt")
+        message = "the model directory is a link out of the repository and is not followed: nothing of it is checked"
+        return model, [model.at_file(WARNING, "R27", "", message, "check the repository where it really lies")]
+    try:
+        folder = read_folder(path)
+    except RepositoryError as error:
+        model = Model(root, entry.name, Folder(path), options, f"{entry.name}/config.pbtxt")
+        return model, [model.at_file(ERROR, "R27", "", str(error))]
+    model = Model(root, entry.name, folder, options, _config_file(path, entry.name, folder, options))
+    return model, judge(model)
+
+
+def _config_file(path: Path, name: str, folder: Folder, options: Options) -> str:
+    """R33: ``configs/<name>.pbtxt`` when the server was told to look there and it exists."""
+    custom = f"configs/{options.model_config_name}.pbtxt"
+    known = options.model_config_name and options.release.has("model_config_name")
+    exists = known and folder.has("configs", DIRECTORY) and (path / custom).is_file()
+    return f"{name}/{custom}" if exists else f"{name}/config.pbtxt"

@@ -1,0 +1,113 @@
+"""The record beside the artifact: is it still the artifact that was proved, and the config it was proved with?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aitune.errors import RecordError
+from aitune.records.artifact import Artifact, TensorRTPlanArtifact
+from aitune.records.codec import Document, read_document
+from aitune.records.fingerprints import fingerprint_file
+from aitune.records.interface import Interface, Port
+from aitune.triton.check import declared
+from aitune.triton.check.edits import dims_text
+from aitune.triton.check.finding import ERROR, WARNING, Finding
+from aitune.triton.check.folder import inside
+from aitune.triton.check.model import Model, Version
+from aitune.triton.check.source import Source
+from aitune.triton.check.tokens import END, Tokenizer
+
+__all__ = ["RECORD", "profile", "read_record", "recorded_interface", "stale"]
+
+RECORD = "aitune.json"
+
+
+def read_record(model: Model, version: Version) -> Iterator[Finding]:
+    """A2, A3: the record can be read and the files are the recorded ones; then ``version.document`` is set."""
+    path = version.path / RECORD
+    shown = f"{version.number}/{RECORD}"
+    if version.folder is None or not path.is_file() or not inside(model.root, path):
+        return
+    try:
+        document = read_document(path)
+    except RecordError as error:
+        yield model.at_file(WARNING, "A2", shown, f"the record cannot be used: {error}", error.hint)
+        return
+    faults = list(_differences(model, version, document.artifact))
+    yield from faults
+    if not faults:
+        version.document = document
+
+
+def _differences(model: Model, version: Version, artifact: Artifact) -> Iterator[Finding]:
+    advice = "publish the artifact again; a version directory is never written twice"
+    files = [(artifact.path.name, artifact.fingerprint), *((one.name, one.fingerprint) for one in artifact.companions)]
+    for name, fingerprint in files:
+        path, shown = version.path / name, f"{version.number}/{name}"
+        if not inside(model.root, path):
+            yield model.at_file(WARNING, "A3", shown, f"{name} leads out of the repository: its hash is not checked")
+        elif not path.is_file():
+            yield model.at_file(ERROR, "A3", shown, f"the record names {name}, which is missing", advice)
+        elif fingerprint_file(path) != fingerprint:
+            yield model.at_file(
+                ERROR, "A3", shown, f"{name} is not the file that was proved: its SHA-256 differs", advice
+            )
+
+
+def recorded_interface(document: Document) -> Interface:
+    """What the file declares, according to its record."""
+    artifact = document.artifact
+    return Interface(
+        format=artifact.format,
+        inputs=tuple(Port(name=spec.name, dtype=spec.dtype, shape=spec.shape) for spec in artifact.inputs),
+        outputs=tuple(Port(name=spec.name, dtype=spec.dtype, shape=spec.shape) for spec in artifact.outputs),
+        companions=tuple(one.name for one in artifact.companions),
+        source="record",
+    )
+
+
+def stale(model: Model, version: Version) -> Iterator[Finding]:
+    """A4: the config is the one this version was published with."""
+    document = version.document
+    if document is None or document.config is None or model.source is None:
+        return
+    if _words(model.source) != _words(Source("", document.config)):
+        message = f"the config differs from the one version {version.number} was published with: nobody proved this one"
+        fix = "publish again, or validate it against a running server"
+        yield model.at_file(WARNING, "A4", model.file.partition("/")[2], message, fix)
+
+
+def _words(source: Source) -> list[str]:
+    """The tokens: comments and layout do not count."""
+    tokens = Tokenizer(source.text)
+    words: list[str] = []
+    while (token := tokens.next()).kind != END:
+        words.append(token.text)
+    return words
+
+
+def profile(model: Model, version: Version) -> Iterator[Finding]:
+    """R196, R199, R268, R277: a plan serves the sizes it was built for; the record holds them."""
+    artifact = version.document.artifact if version.document is not None else None
+    if not isinstance(artifact, TensorRTPlanArtifact):
+        return
+    config = version.config
+    size, limit = config.number("max_batch_size"), artifact.max_batch_size or 0
+    if not model.options.strict and size > limit > 0:
+        message = f"max_batch_size is {size}, but the TensorRT engine only supports max-batch {limit}"
+        yield model.error("R199", config, "max_batch_size", message, f"max_batch_size: {limit}")
+    bounds = {spec.name: spec for spec in artifact.inputs}
+    for node in config.messages("input"):
+        spec = bounds.get(node.text("name"))
+        dims = (-1, *node.numbers("dims")) if size > 0 else node.numbers("dims")
+        if spec is None or len(dims) != len(spec.shape):
+            continue
+        for wanted, low, high in zip(dims, spec.min_shape, spec.max_shape, strict=True):
+            if wanted != -1 and not low <= wanted <= high:
+                message = (
+                    f"model configuration specified invalid shape for input {spec.name!r}: {wanted} must be between "
+                    f"{low} and {high}"
+                )
+                text = f"dims: {dims_text(declared.wanted_dims(config, Port(name=spec.name, shape=spec.shape)))}"
+                yield model.error("R268", node, "dims", message, text)
+                break
