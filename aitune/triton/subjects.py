@@ -33,11 +33,13 @@ class Published:
     Attributes:
         config: Its config as a message.
         artifact: Its record; None when it was not published by aitune.
+        edits: Where config.pbtxt is no longer what it was when this version was published.
         siblings: Records of all versions of the model, by version.
     """
 
     config: Any
     artifact: Artifact | None = None
+    edits: tuple[str, ...] = ()
     siblings: Mapping[str, Artifact] = field(default_factory=dict)
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from aitune.errors import RepositoryError, ServerError, UsageError
 from aitune.triton.client_errors import EndpointRestricted
 from aitune.triton.client_records import IndexEntry
+from aitune.triton.normalisation import compare
 from aitune.triton.repository import PublishedModel, Repository
+from aitune.triton.schema import parse_config
 from aitune.triton.sessions import Session
 from aitune.triton.subjects import Published
 
@@ -106,7 +108,25 @@ def _published(model: PublishedModel, version: str) -> Published | None:
     if model.config is None:
         return None
     documents = {str(number): document.artifact for number, document in model.documents.items()}
-    return Published(config=model.config, artifact=documents.get(version), siblings=documents)
+    return Published(
+        config=model.config,
+        artifact=documents.get(version),
+        edits=_edits(model) if version == str(model.current) else (),
+        siblings=documents,
+    )
+
+
+def _edits(model: PublishedModel) -> tuple[str, ...]:
+    """Where the config was changed by hand since the current version was published."""
+    from google.protobuf.text_format import ParseError
+
+    document = model.document
+    if document is None or document.config is None or document.config == model.config_text:
+        return ()
+    try:
+        return compare(model.config, parse_config(document.config))
+    except ParseError as error:
+        return (f"the config kept in the record cannot be parsed: {error}",)
 
 
 def _trouble(row: IndexEntry) -> str:

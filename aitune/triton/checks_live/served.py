@@ -12,6 +12,7 @@ from aitune.triton.client_records import TensorMetadata
 from aitune.triton.contract import contract_of
 from aitune.triton.datatypes import dtype_of_wire
 from aitune.triton.normalisation import differences
+from aitune.triton.subjects import Subject
 from aitune.triton.tensor_views import TensorView
 from aitune.triton.validation_records import CheckResult
 
@@ -33,7 +34,11 @@ def check_config(context: Context) -> CheckResult:
     subject = context.subject
     if subject.published is None:
         return skipped("config", "no repository to compare with")
-    return _over_protocols(context, "config", _config_differences, "the served config is the published one")
+    result = _over_protocols(context, "config", _config_differences, "the served config is the published one")
+    edits = subject.published.edits
+    if result.status != "pass" or not edits:
+        return result
+    return warned("config", f"{result.detail}, but was edited after publication: {edits[0]}", *edits)
 
 
 def check_record(context: Context) -> CheckResult:
@@ -61,7 +66,19 @@ def check_metadata(context: Context) -> CheckResult:
     """Metadata over every protocol, read back into records, equals the contract."""
     whose = {"record": "published contract", "server": "contract in the config", "config": "config"}
     text = f"names, types and sizes equal the {whose[context.subject.source]}"
-    return _over_protocols(context, "metadata", _metadata_differences, text)
+    result = _over_protocols(context, "metadata", _metadata_differences, text)
+    served, tuned = context.subject.max_batch_size, _tuned_batch(context.subject)
+    if result.status != "pass" or served == tuned:
+        return result
+    batches = f"max_batch_size {served} is served, {tuned} was tuned"
+    return failed("metadata", batches) if served > tuned else warned("metadata", f"{result.detail}; {batches}")
+
+
+def _tuned_batch(subject: Subject) -> int:
+    """The largest batch that every tensor of the contract takes part in, 0 for none."""
+    sizes = [spec.max_batch_size for spec in (*subject.inputs, *subject.outputs) if spec.min_batch_size == 1]
+    whole = len(sizes) == len(subject.inputs) + len(subject.outputs)
+    return min((size for size in sizes if size is not None), default=0) if whole else 0
 
 
 def _over_protocols(context: Context, name: str, differ: Callable[[Context, str], list[str]], good: str) -> CheckResult:
