@@ -5,6 +5,8 @@ The room knows no framework: a frontend hands in :class:`Candidate` objects that
 
 from aitune.tuning.batching import batch_sizes, prove_batching, stops_batching
 from aitune.tuning.candidate import Candidate
+from aitune.tuning.choose import choose
+from aitune.tuning.finish import finish
 from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runner import Runner
@@ -18,6 +20,8 @@ __all__ = [
     "Runner",
     "ShapeRange",
     "batch_sizes",
+    "choose",
+    "finish",
     "prove_batching",
     "resolve_ranges",
     "stops_batching",

@@ -117,12 +117,12 @@ def stops_batching(inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) 
     if not inputs or not outputs:
         return f"the model has no {'inputs' if not inputs else 'outputs'}"
     sides = (("input", inputs), ("output", outputs))
-    found = [text for side, specs in sides for spec in specs if (text := _declared(side, spec))]
+    found = [text for side, specs in sides for spec in specs if (text := _declared(side, spec, inputs))]
     listed = " and ".join(found[:3])
     return listed + (f" and {len(found) - 3} more such tensors" if len(found) > 3 else "")
 
 
-def _declared(side: str, spec: TensorSpec) -> str:
+def _declared(side: str, spec: TensorSpec, inputs: Sequence[TensorSpec]) -> str:
     if not spec.shape:
         return f"{side} {spec.name!r} is a scalar"
     first, *rest = spec.shape
@@ -130,8 +130,10 @@ def _declared(side: str, spec: TensorSpec) -> str:
     if isinstance(first, int):
         aside = f" (its dynamic axis is {free[0]}, and a server batches on axis 0)" if len(free) == 1 else ""
         return f"{side} {spec.name!r} has a fixed first axis of {first}{aside}"
-    if first is not None and first in rest:
-        return f"{side} {spec.name!r} has its first axis {first!r} again on axis {rest.index(first) + 1}"
+    for other in inputs if side == "input" and first is not None else ():
+        if first in other.shape[1:]:
+            axis = other.shape.index(first, 1)
+            return f"input {spec.name!r} has its first axis {first!r} again on axis {axis} of {other.name!r}"
     return ""
 
 

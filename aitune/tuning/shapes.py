@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aitune.errors import SourceError, UsageError
 from aitune.numerics.dtypes import Array
@@ -82,6 +82,21 @@ class Ranges:
             batch: Size of the first axis of every input, instead of the range's own.
         """
         return {item.name: _rows(_labelled(item, label), batch) for item in self.inputs}
+
+    def with_first_axis(self, names: Sequence[str], low: int, typical: int, high: int) -> Ranges:
+        """The same, with another range for the first axis of the inputs ``names``."""
+        changed = [
+            replace(
+                item,
+                min_shape=(low, *item.min_shape[1:]),
+                typical_shape=(typical, *item.typical_shape[1:]),
+                max_shape=(high, *item.max_shape[1:]),
+            )
+            if item.name in names
+            else item
+            for item in self.inputs
+        ]
+        return replace(self, inputs=tuple(changed))
 
 
 def _labelled(item: ShapeRange, label: str) -> Shape:

@@ -1,0 +1,352 @@
+"""Which candidate serves the model, and up to which batch: both decided by measuring."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aitune.errors import AituneError, SourceError, UsageError
+from aitune.numerics import Array, compare
+from aitune.records import TensorSpec
+from aitune.records.evidence import Measurement, Tuning
+from aitune.tuning.candidate import Candidate
+from aitune.tuning.measure import Clock, Times, measure_in_turns, median_interval, ratios
+from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.runner import Runner
+
+__all__ = ["EQUIVALENT", "MIN_GAIN", "OBJECTIVES", "Choice", "choose", "largest_batch", "winner_of"]
+
+OBJECTIVES = ("throughput", "latency")
+EQUIVALENT = 0.03
+"""Candidates within this share of the best count as equally fast, and the simplest of them is taken."""
+MIN_GAIN = 0.05
+"""A larger batch must bring this share more rows per second, or it is not worth its wait."""
+_STEP_SHARE = 0.08
+"""Share of the budget that one comparison of two batch sizes may take."""
+
+Requests = Callable[[int | None], Mapping[str, Array]]
+"""A request at the typical shape with so many rows; None for a model that does not batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What measuring found.
+
+    Attributes:
+        tuning: The record of it.
+        winner: Index of the winning candidate.
+        max_batch_size: Largest useful batch; None for a model that does not batch.
+    """
+
+    tuning: Tuning
+    winner: int
+    max_batch_size: int | None
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What was measured so far, and how long there is."""
+
+    clock: Clock
+    deadline: float
+    seconds: float
+    progress: Progress
+    measured: dict[tuple[str, int], Measurement] = field(default_factory=dict)
+
+    def left(self) -> float:
+        return self.deadline - self.clock()
+
+    def keep(self, times: Times, meaning: Mapping[str, tuple[str, int]]) -> None:
+        """Make measurements of times; ``meaning`` tells candidate and batch of each name."""
+        for name, values in times.times_s.items():
+            candidate, batch = meaning[name]
+            found = median_interval(values)
+            self.measured[candidate, batch] = Measurement(
+                candidate=candidate,
+                batch_size=batch,
+                throughput_per_s=batch / found.median,
+                p50_us=found.median * 1e6,
+                low_us=found.low * 1e6,
+                high_us=found.high * 1e6,
+                runs=times.runs[name],
+            )
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    baseline: Runner,
+    requests: Requests,
+    outputs: Sequence[TensorSpec],
+    *,
+    batched: bool,
+    limit: int = 1,
+    fixed_batch: bool = False,
+    least_batch: int = 1,
+    objective: str = "throughput",
+    seconds: float = 60.0,
+    clock: Clock = time.perf_counter,
+    progress: Progress = SILENT,
+) -> Choice:
+    """Measure, and choose the largest useful batch and the winning candidate.
+
+    The batch is found with the first candidate; all candidates that give its answers are then measured in turns, at
+    that batch for throughput, at one row for latency.
+
+    Args:
+        candidates: Simplest first, names unique; the first is the baseline.
+        baseline: The open runner of the first; not closed.
+        requests: Makes valid requests.
+        outputs: Outputs, for comparing answers.
+        batched: Whether batching was proved.
+        limit: Largest batch that may be tried.
+        fixed_batch: Whether the largest batch is ``limit``, whatever its speed.
+        least_batch: The largest batch is at least this, because users send it.
+        objective: ``"throughput"`` (rows per second) or ``"latency"`` (of one row).
+        seconds: Budget, in seconds.
+        clock: Tells the time.
+        progress: Told of every round.
+
+    Raises:
+        UsageError: If the objective is unknown or two candidates have one name.
+        SourceError: If the baseline does not run.
+    """
+    names = [candidate.name for candidate in candidates]
+    if objective not in OBJECTIVES or len(set(names)) != len(names):
+        wrong = f"objective {objective!r}" if objective not in OBJECTIVES else f"candidates {names}"
+        raise UsageError(f"{wrong} cannot be tuned: objectives are {', '.join(OBJECTIVES)}, names must be unique")
+    ledger = _Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
+    batch, why = limit, f"batch {limit} was asked for"
+    if batched and not fixed_batch:
+        batch, why = _useful_batch(names[0], baseline, requests, limit, max(1, least_batch), ledger)
+    rows = None if not batched else batch if objective == "throughput" else 1
+    winner, reason, rejected = _measure_candidates(candidates, baseline, requests(rows), outputs, rows or 1, ledger)
+    tuning = Tuning(
+        objective=objective,
+        winner=names[winner],
+        reason=f"{reason}; {why}" if batched else reason,
+        settings=tuple(candidates[winner].settings.items()),
+        measurements=tuple(ledger.measured.values()),
+        rejected=tuple(rejected.items()),
+    )
+    return Choice(tuning=tuning, winner=winner, max_batch_size=batch if batched else None)
+
+
+def winner_of(times_s: Mapping[str, Sequence[float]], order: Sequence[str]) -> tuple[str, bool]:
+    """The first in ``order`` that is as fast as the fastest within 3 %, and whether that is certain.
+
+    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 3 %, and the
+    interval of the winner's own does too.
+
+    Args:
+        times_s: Seconds per run, round by round.
+        order: Names, simplest first.
+
+    >>> winner_of({"a": [1.0, 1.0, 1.0], "b": [0.99, 0.99, 0.99], "c": [2.0, 2.0, 2.0]}, ["a", "b", "c"])
+    ('a', True)
+    """
+    fastest = min(times_s, key=lambda name: median_interval(times_s[name]).median)
+    certain = True
+    for name in order:
+        if name not in times_s:
+            continue
+        ratio = ratios(times_s[name], times_s[fastest])
+        certain = certain and (ratio.high <= 1 + EQUIVALENT or ratio.low > 1 + EQUIVALENT)
+        if ratio.median <= 1 + EQUIVALENT:
+            return name, certain and _unbeaten(times_s, name)
+    return fastest, certain
+
+
+def _unbeaten(times_s: Mapping[str, Sequence[float]], winner: str) -> bool:
+    """Whether no other can still turn out more than 3 % faster than the winner."""
+    return all(ratios(times_s[winner], times_s[name]).high <= 1 + EQUIVALENT for name in times_s)
+
+
+def largest_batch(
+    name: str,
+    runner: Runner,
+    requests: Requests,
+    limit: int,
+    *,
+    seconds: float = 30.0,
+    clock: Clock = time.perf_counter,
+    progress: Progress = SILENT,
+) -> tuple[int, str]:
+    """The largest useful batch by doubling, and a sentence why.
+
+    A size is useful when it brings 5 % more rows per second than the largest useful one before it. Two sizes in a row
+    that do not end the search, so that one odd size does not.
+
+    Args:
+        name: What to call the runner.
+        runner: Runs the model.
+        requests: Makes a request of so many rows.
+        limit: Largest size to try.
+        seconds: Budget, in seconds.
+        clock: Tells the time.
+        progress: Told of every round.
+    """
+    ledger = _Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
+    return _useful_batch(name, runner, requests, limit, 1, ledger)
+
+
+def _useful_batch(
+    name: str, runner: Runner, requests: Requests, limit: int, least: int, ledger: _Ledger
+) -> tuple[int, str]:
+    ledger.progress.start("finding the largest useful batch", None)
+    try:
+        best, why = _double(name, runner, requests, limit, ledger)
+    finally:
+        ledger.progress.done()
+    if best < min(least, limit):
+        return min(least, limit), f"batch {min(least, limit)} is what users send, though {why}"
+    return best, why
+
+
+def _double(name: str, runner: Runner, requests: Requests, limit: int, ledger: _Ledger) -> tuple[int, str]:
+    best = size = 1
+    misses = 0
+    why = f"batch {limit} is the largest that was allowed"
+    while size < limit and misses < 2:
+        size = min(2 * size, limit)
+        known = ledger.measured.get((name, best))
+        if ledger.left() <= 0 or (known and known.p50_us * 1e-6 * size / best * 5 > ledger.left()):
+            return best, f"the budget of {ledger.seconds:g} s ended before batch {size}"
+        gain, failure = _gain(name, runner, requests, best, size, ledger)
+        if failure:
+            return best, f"batch {size} does not run ({failure})"
+        if gain > MIN_GAIN:
+            best, misses = size, 0
+            why = f"batch {limit} is the largest that was allowed"
+        elif misses == 0:
+            why = f"batch {size} brings {gain:+.0%} rows per second over batch {best}, less than {MIN_GAIN:.0%}"
+            misses = 1
+        else:
+            misses += 1
+    return best, why
+
+
+def _gain(name: str, runner: Runner, requests: Requests, small: int, large: int, ledger: _Ledger) -> tuple[float, str]:
+    """How many more rows per second the larger batch brings, as a share; or why it does not run."""
+    feeds = {str(small): requests(small), str(large): requests(large)}
+    target = large / small / (1 + MIN_GAIN)
+
+    def settled(times: Mapping[str, Sequence[float]]) -> bool:
+        if len(times) < 2:
+            return True
+        longer = ratios(times[str(large)], times[str(small)])
+        return longer.high < target or longer.low > target
+
+    times = measure_in_turns(
+        {key: _runs(runner, feed) for key, feed in feeds.items()},
+        seconds=min(ledger.left(), ledger.seconds * _STEP_SHARE),
+        clock=ledger.clock,
+        settled=settled,
+        progress=ledger.progress,
+    )
+    if str(small) in times.failures:
+        raise SourceError(f"{name} does not run at batch {small}: {times.failures[str(small)]}")
+    ledger.keep(times, {key: (name, int(key)) for key in feeds})
+    if str(large) in times.failures:
+        return 0.0, times.failures[str(large)]
+    longer = ratios(times.times_s[str(large)], times.times_s[str(small)])
+    return large / small / longer.median - 1, ""
+
+
+def _runs(runner: Runner, feed: Mapping[str, Array]) -> Callable[[], object]:
+    return lambda: runner.run(feed)
+
+
+def _measure_candidates(
+    candidates: Sequence[Candidate],
+    baseline: Runner,
+    feed: Mapping[str, Array],
+    outputs: Sequence[TensorSpec],
+    rows: int,
+    ledger: _Ledger,
+) -> tuple[int, str, dict[str, str]]:
+    """Index of the winner, a sentence with the numbers, and those that were not allowed to win."""
+    order = [candidate.name for candidate in candidates]
+    expected = baseline.run(feed)
+    runners = {order[0]: baseline}
+    rejected: dict[str, str] = {}
+    try:
+        for candidate in candidates[1:]:
+            problem = _admit(candidate, runners, feed, expected, outputs)
+            if problem:
+                rejected[candidate.name] = problem
+        ledger.progress.start(f"measuring {len(runners)} candidates", None)
+        try:
+            times = measure_in_turns(
+                {name: _runs(runner, feed) for name, runner in runners.items()},
+                seconds=max(0.0, ledger.left()),
+                clock=ledger.clock,
+                settled=lambda found: winner_of(found, order)[1],
+                progress=ledger.progress,
+            )
+        finally:
+            ledger.progress.done()
+    finally:
+        for name, runner in runners.items():
+            if name != order[0]:
+                runner.close()
+    rejected |= times.failures
+    if not times.times_s:
+        raise SourceError(f"no candidate runs: {rejected[order[0]]}")
+    ledger.keep(times, {name: (name, rows) for name in runners})
+    name, certain = winner_of(times.times_s, order)
+    return order.index(name), _reason(name, certain, rows, order, times, ledger), rejected
+
+
+def _admit(
+    candidate: Candidate,
+    runners: dict[str, Runner],
+    feed: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    outputs: Sequence[TensorSpec],
+) -> str:
+    """Open a candidate and ask it what the baseline was asked; why it may not win, ``""`` when it may."""
+    try:
+        runner = candidate.open()
+    except AituneError as error:
+        return f"does not load: {error}"
+    try:
+        answer = runner.run(feed)
+        problem = _difference(answer, expected, outputs)
+    except AituneError as error:
+        problem = f"does not run: {error}"
+    except BaseException:
+        runner.close()
+        raise
+    if problem:
+        runner.close()
+    else:
+        runners[candidate.name] = runner
+    return " ".join(problem.split())
+
+
+def _difference(answer: Mapping[str, Array], expected: Mapping[str, Array], outputs: Sequence[TensorSpec]) -> str:
+    for spec in outputs:
+        if spec.name not in answer:
+            return f"lacks output {spec.name!r}"
+        found = compare(answer[spec.name], expected[spec.name], spec.dtype)
+        if not found.agrees:
+            return f"answers differently: output {spec.name!r}: {found.detail}"
+    return ""
+
+
+def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: Times, ledger: _Ledger) -> str:
+    best = ledger.measured[winner, rows]
+    what = f"a batch of {rows}" if rows > 1 else "one request"
+    speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
+    if len(times.times_s) == 1:
+        return f"{speed}, the only candidate" + (" that may win" if len(order) > 1 else "")
+    others = {name: ratios(values, times.times_s[winner]) for name, values in times.times_s.items() if name != winner}
+    nearest = min(others, key=lambda name: others[name].median)
+    ratio = others[nearest].median
+    equal = ratio <= 1 + EQUIVALENT
+    against = (
+        f"as fast as {nearest!r} within {EQUIVALENT:.0%}" if equal else f"{ratio:.2f} times as fast as {nearest!r}"
+    )
+    simpler = " and simpler" if equal and order.index(winner) < order.index(nearest) else ""
+    return f"{speed}, {against}{simpler}" + ("" if certain else "; the budget ended before that was certain")

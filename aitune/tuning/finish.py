@@ -1,0 +1,250 @@
+"""The second half of making an artifact, the same for every frontend: a file goes in, a proved record comes out.
+
+A frontend writes or finds the model file, describes its interface, knows ranges of shapes and values, and can open the
+file in its runtime (:class:`~aitune.tuning.Candidate`). :func:`finish` does the rest: prove the batch, measure, see the
+bounds of the outputs, make the golden probe and the samples, and write it all into one record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from aitune.errors import AituneError, SourceError, UsageError
+from aitune.numerics import Array, Request, check_probe, make_probe, probe_request, require_dtype, write_samples
+from aitune.numerics.samples import MAX_SAMPLE_BYTES, SAMPLE_FILE_NAME
+from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact, TensorSpec
+from aitune.records.artifact import Companion
+from aitune.records.evidence import Evidence, InputDomain, Probe
+from aitune.records.fingerprints import fingerprint_file
+from aitune.records.interface import Interface
+from aitune.tuning.candidate import Candidate
+from aitune.tuning.contract import Contract, Observation, make_contract, run_checked
+from aitune.tuning.measure import Clock
+from aitune.tuning.ports import tensor_specs
+from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.runner import Runner
+from aitune.tuning.settle import Job, Measuring, settle
+from aitune.tuning.shapes import Ranges
+from aitune.tuning.zeros import prove_zeros
+
+__all__ = ["BATCH_CAP", "KEEP_SAMPLES", "finish"]
+
+BATCH_CAP = 64
+"""The largest batch that measuring may find by itself; a larger one must be asked for."""
+KEEP_SAMPLES = ("none", "synthetic", "recorded")
+_ARTIFACTS: dict[str, type[Artifact]] = {kind.format: kind for kind in (ONNXArtifact, TensorRTPlanArtifact)}
+_MAX_RECORDED = 16
+"""So many recorded samples are run and kept at most."""
+
+Tensors = Mapping[str, Array]
+
+
+def finish(
+    file: Path,
+    interface: Interface,
+    ranges: Ranges,
+    domains: Sequence[InputDomain],
+    candidates: Sequence[Candidate],
+    *,
+    requested_max_batch_size: int | None = None,
+    tune: bool = True,
+    objective: str = "throughput",
+    seconds: float = 60.0,
+    batch_cap: int = BATCH_CAP,
+    samples: Sequence[Tensors] = (),
+    keep_samples: str = "synthetic",
+    provenance: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
+    clock: Clock = time.perf_counter,
+    progress: Progress = SILENT,
+) -> Artifact:
+    """Make the artifact of a model file.
+
+    The steps: one request at the typical shape; the proof of batching; unless ``tune`` is off, measuring, and the proof
+    again if the largest batch changed; the smallest, typical and largest shapes, for the bounds of the outputs; zeros;
+    the golden probe; the sample file beside the model.
+
+    Args:
+        file: The model file, in a folder that belongs to the caller: the sample file is written beside it.
+        interface: What the runtime says of the file; its ``companions`` lie beside it.
+        ranges: Shapes of every input, e.g. of :func:`~aitune.tuning.resolve_ranges`. Where batching is proved, the
+            first axes become 1 to the largest batch.
+        domains: Range of values of every input, e.g. of :func:`aitune.numerics.observe_domains`; typical shape and
+            ``zeros_valid`` are set here.
+        candidates: Ways to run the file, simplest first; the first is the baseline, and the only one opened without
+            ``tune``.
+        requested_max_batch_size: The largest batch, exactly; 0 for none; None to let it be found, up to
+            ``ranges.max_batch_size``, else ``batch_cap`` (without ``tune`` it is ``ranges.max_batch_size``, else 8).
+        tune: Whether to measure.
+        objective: ``"throughput"`` or ``"latency"``.
+        seconds: Budget of the measuring, in seconds.
+        batch_cap: Largest batch that measuring may find by itself.
+        samples: Recorded requests, arrays by input name.
+        keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
+        provenance: (key, value) pairs to record; versions, machine class and the origin of the samples are added.
+        notes: Lines a person should read.
+        clock: Tells the time while measuring.
+        progress: Told of every step.
+
+    Returns:
+        An :class:`ONNXArtifact` or :class:`TensorRTPlanArtifact` whose evidence holds verdict, measurements and probe.
+
+    Raises:
+        BatchingError: If a batch was requested and batching was not proved.
+        SourceError: If the model cannot be served, does not run at a shape of the ranges, or a sample does not fit.
+        UsageError: If an option makes no sense.
+        OSError: If the sample file cannot be written.
+    """
+    _check_options(interface, candidates, requested_max_batch_size, keep_samples)
+    job = Job(
+        inputs=tensor_specs(interface.inputs, "input"),
+        outputs=tensor_specs(interface.outputs, "output"),
+        domains=tuple(domains),
+        candidates=tuple(candidates),
+        requested=requested_max_batch_size,
+        progress=progress,
+    )
+    _check_samples(job.inputs, samples)
+    measuring = Measuring(objective=objective, seconds=seconds, batch_cap=batch_cap, clock=clock) if tune else None
+    with ExitStack() as stack:
+        found = settle(job, ranges, measuring, stack)
+        contract = make_contract(
+            job.inputs, job.outputs, found.observations, batch_axis=None if found.max_batch_size is None else 0
+        )
+        progress.start("asking the golden probe and keeping samples", None)
+        marked = prove_zeros(found.runner, job.outputs, _typical(job.domains, found.ranges), found.warm_ups)
+        probe, remarks = _probe(found.runner, contract, marked)
+        requests = (
+            [] if probe is None else _requests(found.runner, job, contract, found.observations, samples, keep_samples)
+        )
+        progress.done()
+    index = write_samples(file.parent, SAMPLE_FILE_NAME, requests, inputs=contract.inputs, outputs=contract.outputs)
+    if requests and index is None:
+        remarks += (f"no sample is kept: the smallest request is larger than {MAX_SAMPLE_BYTES >> 20} MiB",)
+    return _ARTIFACTS[interface.format](
+        path=file,
+        fingerprint=fingerprint_file(file),
+        inputs=contract.inputs,
+        outputs=contract.outputs,
+        companions=tuple(
+            Companion(name=name, fingerprint=fingerprint_file(file.parent / name)) for name in interface.companions
+        ),
+        evidence=Evidence(
+            batching=found.batching,
+            inputs=marked,
+            probe=probe,
+            samples=index,
+            tuning=found.tuning,
+            provenance=_provenance(provenance, samples),
+            notes=(*notes, *found.notes, *contract.notes, *remarks),
+        ),
+    )
+
+
+def _check_options(
+    interface: Interface, candidates: Sequence[Candidate], requested: int | None, keep_samples: str
+) -> None:
+    if interface.format not in _ARTIFACTS:
+        raise UsageError(f"a model of format {interface.format!r} has no artifact; known are {', '.join(_ARTIFACTS)}")
+    if not candidates:
+        raise UsageError("tuning needs at least one candidate, got none")
+    if requested is not None and requested < 0:
+        raise UsageError(f"max_batch_size must be 0 or more, got {requested}", hint="0 turns batching off")
+    if keep_samples not in KEEP_SAMPLES:
+        raise UsageError(f"keep_samples must be one of {', '.join(KEEP_SAMPLES)}, got {keep_samples!r}")
+
+
+def _check_samples(inputs: Sequence[TensorSpec], samples: Sequence[Tensors]) -> None:
+    for index, sample in enumerate(samples):
+        for spec in inputs:
+            if spec.name not in sample:
+                raise SourceError(f"sample {index} lacks input {spec.name!r}, it has {', '.join(map(repr, sample))}")
+            try:
+                require_dtype(sample[spec.name], spec.dtype, f"input {spec.name!r}")
+            except UsageError as error:
+                raise SourceError(f"sample {index} does not fit: {error}") from error
+
+
+def _typical(domains: Sequence[InputDomain], ranges: Ranges) -> tuple[InputDomain, ...]:
+    """The domains, their typical shapes within the final ranges."""
+    shapes = ranges.shapes("typical")
+    return tuple(
+        dataclasses.replace(domain, typical_shape=shapes[domain.name]) for domain in domains if domain.name in shapes
+    )
+
+
+def _probe(runner: Runner, contract: Contract, domains: Sequence[InputDomain]) -> tuple[Probe | None, tuple[str, ...]]:
+    """The golden probe, if the model gives the same answer twice; else a note why there is none."""
+    try:
+        probe = make_probe(runner.run, contract.inputs, contract.outputs, domains)
+        again = check_probe(probe, runner.run(probe_request(probe, contract.inputs)), contract.outputs)
+    except AituneError as error:
+        return None, (f"no golden probe and no samples: the model does not run on a made-up request: {error}",)
+    if not again.agrees:
+        return None, (f"no golden probe and no samples: two equal runs differ: {again.detail}",)
+    return probe, ()
+
+
+def _requests(
+    runner: Runner,
+    job: Job,
+    contract: Contract,
+    observations: Sequence[Observation],
+    samples: Sequence[Tensors],
+    keep_samples: str,
+) -> list[Request]:
+    """What may go into the sample file; recorded ones, where they are wanted, before made-up ones."""
+    if keep_samples == "none":
+        return []
+    made = [
+        Request(label=item.label, origin="synthetic", inputs=item.inputs, outputs=item.outputs) for item in observations
+    ]
+    if keep_samples == "synthetic":
+        return made
+    fitting = [sample for sample in samples if _within(sample, contract)][:_MAX_RECORDED]
+    recorded = []
+    for index, sample in enumerate(fitting):
+        sent = {
+            spec.name: np.ascontiguousarray(sample[spec.name]).reshape(sample[spec.name].shape) for spec in job.inputs
+        }
+        answer = run_checked(runner, sent, job.outputs, f"on sample {index}")
+        recorded.append(Request(label=_label(sent, observations), origin="recorded", inputs=sent, outputs=answer))
+    return recorded + made
+
+
+def _within(sample: Tensors, contract: Contract) -> bool:
+    """Whether a recorded sample lies within the bounds, which the user may have made narrower."""
+    return all(
+        len(spec.shape) == sample[spec.name].ndim
+        and all(
+            low <= size <= high
+            for low, size, high in zip(spec.min_shape, sample[spec.name].shape, spec.max_shape, strict=True)
+        )
+        for spec in contract.inputs
+    )
+
+
+def _label(sent: Tensors, observations: Sequence[Observation]) -> str:
+    shapes = {name: array.shape for name, array in sent.items()}
+    same = (item.label for item in observations if {name: array.shape for name, array in item.inputs.items()} == shapes)
+    return next(same, "typical")
+
+
+def _provenance(given: Sequence[tuple[str, str]], samples: Sequence[Tensors]) -> tuple[tuple[str, str], ...]:
+    """What was given, and what this room knows: never a path, a user or a host."""
+    mine = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "cpus": str(len(os.sched_getaffinity(0))),
+        "samples": "recorded" if samples else "synthetic",
+    }
+    return (*given, *((key, value) for key, value in mine.items() if key not in dict(given)))

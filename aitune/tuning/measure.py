@@ -1,0 +1,165 @@
+"""Timing several ways of running in turns, so that a machine that gets slower slows all of them alike.
+
+>>> ticks = iter(range(10_000))
+>>> slow_clock = lambda: float(next(ticks))
+>>> times = measure_in_turns({"a": lambda: None, "b": lambda: None}, seconds=100, clock=slow_clock).times_s
+>>> set(times) == {"a", "b"} and median_interval(times["a"]).median
+1.0
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aitune.errors import AituneError
+from aitune.tuning.progress import SILENT, Progress
+
+__all__ = ["Clock", "Interval", "Times", "measure_in_turns", "median_interval", "ratios"]
+
+Clock = Callable[[], float]
+"""Seconds since some moment, never going back."""
+Settled = Callable[[Mapping[str, Sequence[float]]], bool]
+
+_WARM_UP_RUNS = 3
+_MIN_ROUNDS = 5
+_MAX_ROUNDS = 60
+_TURN_S = 0.01
+"""A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
+_MAX_RUNS_PER_TURN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A median and how far it can be trusted.
+
+    Attributes:
+        low: Lower end of the 95 % interval of the median.
+        median: The median.
+        high: Upper end.
+    """
+
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """What was timed.
+
+    Attributes:
+        times_s: Seconds of one run, one value per round, by name; those that failed are not here.
+        runs: Timed runs, by name.
+        failures: Why a runner dropped out, by name.
+    """
+
+    times_s: dict[str, list[float]]
+    runs: dict[str, int]
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def measure_in_turns(
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    seconds: float,
+    clock: Clock = time.perf_counter,
+    settled: Settled = lambda times: False,
+    min_rounds: int = _MIN_ROUNDS,
+    max_rounds: int = _MAX_ROUNDS,
+    progress: Progress = SILENT,
+) -> Times:
+    """Run each in turn, round after round (A B C A B C), and keep the times.
+
+    Each is warmed up first. A round is never cut short, so equally many times are known of each. It ends when
+    ``settled`` says that the answer is certain (asked from ``min_rounds`` on), after ``max_rounds``, or after the
+    first round that ends later than ``seconds`` from now.
+
+    Args:
+        contestants: What to run, by name; one that raises drops out with its reason.
+        seconds: Budget, in seconds.
+        clock: Tells the time.
+        settled: Told the times so far.
+        min_rounds: Rounds before ``settled`` is asked.
+        max_rounds: Rounds at most.
+        progress: Advanced once per round.
+    """
+    deadline = clock() + seconds
+    times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
+    turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times, clock))}
+    for done in range(1, max_rounds + 1):
+        for name in [name for name in turns if name not in times.failures]:
+            _take_turn(name, contestants[name], turns[name], times, clock)
+        progress.advance()
+        if not times.times_s or clock() >= deadline or (done >= min_rounds and settled(times.times_s)):
+            break
+    return times
+
+
+def median_interval(values: Sequence[float]) -> Interval:
+    """The median with its 95 % interval, from order statistics: no assumption about how the values are spread.
+
+    The interval runs from the k-th smallest value to the k-th largest, k being the largest for which it holds the
+    median with that probability; with fewer than six values, which cannot give it, from the smallest to the largest.
+
+    Args:
+        values: At least one.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    outside = _outside(count)
+    return Interval(ordered[outside], middle, ordered[count - 1 - outside])
+
+
+def ratios(times: Sequence[float], reference: Sequence[float]) -> Interval:
+    """How much longer one takes than the other, round by round: drift of the machine drops out."""
+    return median_interval([mine / other for mine, other in zip(times, reference, strict=True)])
+
+
+def _outside(count: int) -> int:
+    """How many values may lie beyond each end of the interval: a binomial tail of at most 2.5 %."""
+    tail, outside = 0.0, 0
+    for successes in range(count // 2):
+        tail += math.comb(count, successes) / 2.0**count
+        if tail > 0.025:
+            break
+        outside = successes + 1
+    return min(outside, (count - 1) // 2)
+
+
+def _warm_up(name: str, run: Callable[[], object], times: Times, clock: Clock) -> int:
+    """Run until warm; how many runs make a turn, 0 when it failed."""
+    try:
+        for _ in range(_WARM_UP_RUNS):
+            start = clock()
+            run()
+            last = clock() - start
+    except AituneError as error:
+        _drop(name, error, times)
+        return 0
+    return max(1, min(_MAX_RUNS_PER_TURN, round(_TURN_S / last))) if last > 0 else _MAX_RUNS_PER_TURN
+
+
+def _take_turn(name: str, run: Callable[[], object], count: int, times: Times, clock: Clock) -> None:
+    """Time one turn; where it has several runs, one more goes before it, because another one ran in between."""
+    try:
+        if count > 1:
+            run()
+        start = clock()
+        for _ in range(count):
+            run()
+        elapsed = clock() - start
+    except AituneError as error:
+        _drop(name, error, times)
+        return
+    times.times_s[name].append(max(elapsed, 1e-9) / count)
+    times.runs[name] += count
+
+
+def _drop(name: str, error: AituneError, times: Times) -> None:
+    times.failures[name] = " ".join(str(error).split())
+    times.times_s.pop(name, None)
+    times.runs.pop(name, None)
