@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -78,37 +79,60 @@ def export(
     wanted = DEFAULT_OPSET if opset is None else opset
     if not 7 <= wanted <= 23:
         raise UsageError(f"opset must be between 7 and 23, got {wanted}")
-    lost: list[tuple[str, str]] = []
-    errors: list[AituneError] = []
-    invented = [symbol for symbol in observation.symbols if symbol.batch and symbol.invented]
-    for attempt in (observation, *(_fixed(observation, symbol) for symbol in invented)):
+    lost: list[tuple[str, AituneError]] = []
+    for attempt in _attempts(observation, lost):
         for way in ways:
             progress.start(f"exporting with {way.name}", None)
             try:
-                return _try(attempt, way, path, wanted, largest_file_bytes, tuple(lost))
+                _refuse_branches(way, lost)
+                return _try(attempt, way, path, wanted, largest_file_bytes, lost)
             except AituneError as error:
                 _remove(path)
-                errors.append(error)
-                lost.append((_label(way, attempt, observation), str(error)))
+                lost.append((way.name if attempt is observation else f"{way.name} at a fixed batch", error))
             finally:
                 progress.done()
-    raise _verdict(errors, lost)
+    raise _verdict(lost)
 
 
-def _label(way: Way, attempt: Observation, asked: Observation) -> str:
-    return way.name if attempt is asked else f"{way.name} at a fixed batch"
+def _attempts(observation: Observation, lost: Sequence[tuple[str, AituneError]]) -> Iterator[Observation]:
+    """What was asked; when that is lost because of its axes, the same with the batch fixed, if nobody asked for it."""
+    yield observation
+    invented = [symbol for symbol in observation.symbols if symbol.batch and symbol.invented]
+    if invented and any(isinstance(error, _AxisError | NumericsError) for _, error in lost):
+        yield _fixed(observation, invented[0])
 
 
-def _verdict(errors: Sequence[AituneError], lost: Sequence[tuple[str, str]]) -> AituneError:
-    """The one error that says most: wrong numbers before anything else."""
-    for error in errors:
-        if isinstance(error, NumericsError):
-            return error
-    reasons = "; ".join(f"{way}: {reason}" for way, reason in lost)
-    return SourceError(
-        f"the module cannot be exported as asked: {reasons}",
-        hint="give samples of one size along the axis that cannot move, or change forward",
-    )
+class _AxisError(SourceError):
+    """An exporter did not keep an axis dynamic."""
+
+
+class _BranchError(SourceError):
+    """The module decides by the values of its inputs which code runs."""
+
+
+def _refuse_branches(way: Way, lost: Sequence[tuple[str, AituneError]]) -> None:
+    """Refuse to trace where an exporter that reads code has found a branch on values: a trace follows one branch."""
+    if way.follows_one_run and any(isinstance(error, _BranchError) for _, error in lost):
+        raise SourceError("a trace would follow one branch only")
+
+
+def _verdict(lost: Sequence[tuple[str, AituneError]]) -> AituneError:
+    """One error with all the reasons; wrong numbers of the first way weigh most."""
+    reasons: dict[str, list[str]] = {}
+    for way, error in lost:
+        reasons.setdefault(str(error), []).append(way)
+    text = "; ".join(f"{', '.join(ways)}: {reason}" for reason, ways in reasons.items())
+    first = lost[0][1]
+    if isinstance(first, NumericsError):
+        return NumericsError(str(first), hint=f"no exporter gives the module's numbers: {text}")
+    advice = "give samples of one size along the axis that cannot move, or change forward"
+    if any(isinstance(error, _BranchError) for _, error in lost):
+        advice = "use torch.where or torch.cond where forward branches on values"
+    return SourceError(f"the module cannot be exported as asked: {text}", hint=advice if _by_axes(lost) else "")
+
+
+def _by_axes(lost: Sequence[tuple[str, AituneError]]) -> bool:
+    return any(isinstance(error, _AxisError | _BranchError) for _, error in lost)
 
 
 def _try(
@@ -117,7 +141,7 @@ def _try(
     path: Path,
     opset: int,
     largest_file_bytes: int,
-    lost: tuple[tuple[str, str], ...],
+    lost: Sequence[tuple[str, AituneError]],
 ) -> Exported:
     widest = max(observation.samples, key=lambda sample: sum(tensor.numel() for tensor in sample))
     tensors = tuple(t.clone() for t in resized(widest, observation.trace, observation.symbols))
@@ -143,7 +167,7 @@ def _try(
         interface=interface,
         observation=observation,
         way=way.name,
-        lost=lost,
+        lost=tuple((name, str(error)) for name, error in lost),
         verification=verification,
         notes=(*notes, *said, *verification.notes),
     )
@@ -156,17 +180,31 @@ def _write(order: Order, way: Way, path: Path) -> tuple[str, ...]:
         SourceError: If it raises anything.
     """
     try:
-        with settled(order.flat), quiet():
+        with settled(order.flat), quiet(stderr=way.follows_one_run):
             return way.write(order, path)
     except Exception as error:  # the boundary to a foreign exporter: its errors have no common base
-        raise SourceError(f"the exporter raised {one_line(_root(error))}") from error
+        raise _explained(error, order) from error
 
 
-def _root(error: BaseException) -> BaseException:
-    """The error that an exporter wrapped, where it did."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+_SPECIALISED = re.compile(
+    r"\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it to be a constant \((\d+)\)"
+)
+_BRANCHES = ("data-dependent", "Data-dependent", "DataDependent")
+
+
+def _explained(error: Exception, order: Order) -> SourceError:
+    """What an exporter said, in the names of this module's inputs where that can be told."""
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    for link in chain:
+        if found := _SPECIALISED.search(str(link)):
+            index, axis, size = map(int, found.groups())
+            return _AxisError(f"axis {axis} of input {order.input_names[index]!r} came out as {size}, asked dynamic")
+    said = f"the exporter raised {one_line(chain[-1])}"
+    if any(word in f"{type(link).__name__} {link}" for link in chain for word in _BRANCHES):
+        return _BranchError(f"forward branches on the values of its inputs: {said}")
+    return SourceError(said)
 
 
 def _remove(path: Path) -> None:
@@ -197,7 +235,7 @@ def _check_axes(interface: Interface, observation: Observation) -> None:
         shape = ports[spec.name].shape if spec.name in ports else None
         for axis, (asked, found) in enumerate(zip(spec.shape, shape or spec.shape, strict=True)):
             if isinstance(asked, str) and isinstance(found, int):
-                raise SourceError(f"axis {axis} of input {spec.name!r} came out as {found}, asked dynamic")
+                raise _AxisError(f"axis {axis} of input {spec.name!r} came out as {found}, asked dynamic")
             if isinstance(asked, int) and found != asked:
                 raise SourceError(f"axis {axis} of input {spec.name!r} came out as {found!r}, asked {asked}")
 

@@ -66,6 +66,14 @@ class Observation:
             for spec in self.inputs
         }
 
+    def fits(self, sample: Sequence[torch.Tensor]) -> bool:
+        """Whether flat tensors have every size that is fixed."""
+        return all(
+            isinstance(dim, str) or dim == size
+            for spec, tensor in zip(self.inputs, sample, strict=True)
+            for dim, size in zip(spec.shape, tensor.shape, strict=True)
+        )
+
 
 def observe(
     module: nn.Module,
@@ -151,6 +159,11 @@ def as_module(module: Any) -> nn.Module:
     """
     if isinstance(module, torch.export.ExportedProgram):
         return module.module()
+    if isinstance(module, torch.jit.ScriptModule):
+        raise SourceError(
+            f"a model must be a Python torch.nn.Module, found a scripted {module.original_name}",
+            hint="hand over the module before torch.jit.script or torch.jit.trace",
+        )
     if not isinstance(module, nn.Module):
         raise SourceError(f"a model must be a torch.nn.Module, found {type(module).__name__}")
     return module
@@ -312,11 +325,12 @@ def _domains(specs: Sequence[TensorSpec], samples: FlatSamples, learned: Learned
 
 
 def _baked(forward: Forward, samples: FlatSamples) -> tuple[str, ...]:
-    """A note on every value that becomes part of the graph."""
-    given = [f"{place} is no tensor: {value!r} is built in" for place, value in samples.template.constants]
+    """A note on the values that become part of the graph."""
     bound = samples.template.put_together(samples.tensors[0])
-    kept = [f"{name} keeps its default: {value!r} is built in" for name, value in forward.defaults_kept(bound)]
-    return (*given, *kept)
+    values = [(str(place), value) for place, value in samples.template.constants]
+    values += forward.defaults_kept(bound)
+    shown = ", ".join(f"{name}={value!r}" for name, value in values)
+    return (f"built into the graph, being no tensors: {shown}",) if values else ()
 
 
 def _renames(places: Sequence[Locator], default: Sequence[str], final: Sequence[str]) -> tuple[str, ...]:

@@ -16,9 +16,16 @@ import torch
 
 from aitune.errors import SourceError
 from aitune.torch.module.containers import Kind, children, kind_of
-from aitune.torch.module.locator import Locator
+from aitune.torch.module.locator import Locator, ObjectType
 
 __all__ = ["Template", "take_apart"]
+
+_STEPS = {
+    Kind.LIST: ObjectType.SEQUENCE,
+    Kind.TUPLE: ObjectType.SEQUENCE,
+    Kind.MAPPING: ObjectType.DICT,
+    Kind.DATACLASS: ObjectType.DATACLASS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,7 @@ def take_apart(arguments: Any) -> tuple[Template, tuple[torch.Tensor, ...]]:
     """
     tensors: list[torch.Tensor] = []
     root = _strip(arguments, tensors, "the sample")
-    template = root if isinstance(root, _Branch) else _Branch((root,), Kind.TUPLE, ((0, root),))
-    leaves = list(_places(template, ()))
+    leaves = list(_places(root, ()))
     locators = tuple(place for place, leaf in leaves if isinstance(leaf, _Slot))
     constants = tuple((place, leaf) for place, leaf in leaves if not isinstance(leaf, _Slot))
     return Template(locators, constants, root), tuple(tensors)
@@ -130,4 +136,4 @@ def _places(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[Locator, Any]]:
         yield Locator(path), part
         return
     for key, inner in part.parts:
-        yield from _places(inner, (*path, (key, part.kind.step)))
+        yield from _places(inner, (*path, (key, _STEPS[part.kind])))

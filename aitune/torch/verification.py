@@ -79,7 +79,8 @@ def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: 
         seed: Of the random values.
 
     Raises:
-        NumericsError: If an output differs or the file fails where the module does not; names tensor, sizes and error.
+        NumericsError: If an output differs; names tensor, sizes and error.
+        SourceError: If the file fails where the module does not.
     """
     runner = _File(OnnxRunner(path), frozenset(names))
     notes: dict[str, None] = {}
@@ -106,7 +107,7 @@ def _requests(
     """Sizes, how to call them, and inputs."""
     for number, sample in enumerate(observation.samples[:_OWN_SAMPLES]):
         sizes = {one.name: sample[one.axes[0][0]].shape[one.axes[0][1]] for one in observation.symbols}
-        if _fits(observation, sample):
+        if observation.fits(sample):
             yield sizes, f"sample {number}", sample
     for number, sizes in enumerate(verified_sizes(observation.symbols)):
         where = ", ".join(f"{name} {size}" for name, size in sizes.items()) or "random values"
@@ -118,15 +119,6 @@ def _requests(
                 continue
             notes["random values are not valid for this module: the samples' own were used"] = None
         yield sizes, where, tensors
-
-
-def _fits(observation: Observation, sample: Sequence[torch.Tensor]) -> bool:
-    """Whether a sample has every size that is fixed in the file."""
-    return all(
-        isinstance(dim, str) or dim == size
-        for spec, tensor in zip(observation.inputs, sample, strict=True)
-        for dim, size in zip(spec.shape, tensor.shape, strict=True)
-    )
 
 
 def _expected(observation: Observation, tensors: Sequence[torch.Tensor]) -> tuple[Array, ...] | None:
@@ -151,7 +143,7 @@ def _compare(
     try:
         found = runner.session.run({name: array for name, array in given.items() if name in runner.names})
     except SourceError as error:
-        raise NumericsError(f"the exported file fails at {where}, where the module does not: {error}") from error
+        raise SourceError(f"the exported file fails at {where}, where the module does not: {error}") from error
     largest = 0.0
     for spec, wanted in zip(observation.outputs, expected, strict=True):
         dtype = spec.dtype if spec.dtype is DType.BFLOAT16 else dtype_of(wanted.dtype)

@@ -58,10 +58,12 @@ class Way:
     Attributes:
         name: For people and records.
         write: Writes the file; returns notes. What it raises is the exporter's own.
+        follows_one_run: Whether it sees one run instead of the code, so that branches on values are lost.
     """
 
     name: str
     write: Callable[[Order, Path], tuple[str, ...]]
+    follows_one_run: bool = False
 
 
 def _exported(strict: bool) -> Callable[[Order, Path], tuple[str, ...]]:
@@ -134,6 +136,6 @@ def _save(model: ir.Model, inputs: dict[str, str], order: Order, path: Path) -> 
 WAYS: tuple[Way, ...] = (
     Way("torch.export", _exported(strict=False)),
     Way("torch.export strict", _exported(strict=True)),
-    Way("TorchScript", _traced),
+    Way("TorchScript", _traced, follows_one_run=True),
 )
 """From the most faithful to the most forgiving."""
