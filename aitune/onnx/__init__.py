@@ -18,6 +18,7 @@ from aitune.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from aitune.onnx.external import companions
+    from aitune.onnx.making import check_servable, tune
     from aitune.onnx.names import rename_values, repair_duplicates
     from aitune.onnx.reading import describe, read_interface
     from aitune.onnx.session import OnnxCandidate, OnnxRunner, candidates
@@ -26,22 +27,26 @@ __all__ = [
     "OnnxCandidate",
     "OnnxRunner",
     "candidates",
+    "check_servable",
     "companions",
     "describe",
     "read_interface",
     "rename_values",
     "repair_duplicates",
+    "tune",
 ]
 
 _WHERE = {
     "OnnxCandidate": "aitune.onnx.session",
     "OnnxRunner": "aitune.onnx.session",
     "candidates": "aitune.onnx.session",
+    "check_servable": "aitune.onnx.making",
     "companions": "aitune.onnx.external",
     "describe": "aitune.onnx.reading",
     "read_interface": "aitune.onnx.reading",
     "rename_values": "aitune.onnx.names",
     "repair_duplicates": "aitune.onnx.names",
+    "tune": "aitune.onnx.making",
 }
 
 

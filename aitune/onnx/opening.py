@@ -97,7 +97,8 @@ def _outline(path: Path, buffer: mmap) -> Outline:
 
 def _starts_like_onnx(buffer: mmap) -> bool:
     """Whether the first field is one that writers put first: IR version, producer or graph."""
-    return buffer[0] in (0x08, 0x12, 0x3A) and (buffer[0] != 0x08 or 1 <= buffer[1] < 0x80)
+    start = buffer[:2]
+    return start[0] in (0x12, 0x3A) or (start[0] == 0x08 and start[1:] < b"\x80")
 
 
 def _not_onnx(path: Path, why: str) -> SourceError:

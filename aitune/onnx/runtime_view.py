@@ -54,7 +54,7 @@ def _load(path: Path, buffer: Buffer, outline: Outline, external_data: bool) -> 
     except SourceError:
         if not external_data:
             raise
-        return session_values(open_session(path))  # some operators want their weights to be constants
+    return session_values(open_session(path))  # some operators want their weights to be constants
 
 
 def _total_bytes(path: Path, buffer: Buffer, outline: Outline) -> int:

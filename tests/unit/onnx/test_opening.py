@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from aitune.errors import SourceError
 from aitune.onnx import opening
-from aitune.onnx.reading import describe
+from aitune.onnx.reading import describe, read_interface
 
 
 def _zip(*names: str) -> bytes:
@@ -26,6 +30,23 @@ def _zip(*names: str) -> bytes:
     return file.getvalue()
 
 
+def _whole() -> bytes:
+    """A model with something in every part that is read."""
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [2], [1.0, 2.0])
+    inner = helper.make_graph([helper.make_node("Constant", [], ["c"], value=weights)], "inner", [], [])
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2])
+    graph = helper.make_graph(
+        [helper.make_node("If", ["x"], ["s"], then_branch=inner)], "g", [x], [sequence], [weights]
+    )
+    graph.sparse_initializer.add().values.CopyFrom(weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="maker")
+    model.training_info.add().algorithm.CopyFrom(inner)
+    model.functions.add().node.append(graph.node[0])
+    return model.SerializeToString()
+
+
+_DAMAGED = _whole()
 STRANGERS = {
     "git-LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n",
     "web page": b"\n  <!DOCTYPE html><html><body>404</body></html>",
@@ -128,3 +149,16 @@ def test_text_that_ends_inside_a_character_is_still_text() -> None:
     assert opening._is_text(head)
     assert not opening._is_text(b"abc\xff")
     assert not opening._is_text(np.arange(9, dtype=np.uint8).tobytes())
+
+
+@given(st.data())
+def test_a_damaged_model_is_read_or_refused(data: st.DataObject) -> None:
+    """Whatever happened to the bytes of a model, the answer is an interface or one clear error."""
+    damaged = bytearray(_DAMAGED)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(damaged[: data.draw(st.integers(1, len(damaged)))])
+        with contextlib.suppress(SourceError):
+            assert read_interface(path, prefer=("declared",)).source == "declared"
