@@ -48,8 +48,11 @@ class Change:
     fill: Callable[[Path], None] | None = None
 
 
-def apply(change: Change) -> None:
+def apply(change: Change) -> tuple[str, ...]:
     """Make the change.
+
+    Returns:
+        Warnings: what went wrong after Triton could see it.
 
     Raises:
         OSError: If it cannot be made; then nothing of it is left.
@@ -63,7 +66,7 @@ def apply(change: Change) -> None:
     return _apply(change, inside=True)
 
 
-def _apply(change: Change, *, inside: bool) -> None:
+def _apply(change: Change, *, inside: bool) -> tuple[str, ...]:
     folder = change.folder
     whole = not inside and not (folder.exists() and any(folder.iterdir()))
     with ExitStack() as always, ExitStack() as undo:
@@ -79,7 +82,6 @@ def _apply(change: Change, *, inside: bool) -> None:
         _stage(change, base)
         if whole:
             os.rename(base, folder)
-            sync_folder(folder.parent)
         else:
             if change.fill is not None:
                 undo.callback(_withdraw, folder, change.version)
@@ -88,6 +90,16 @@ def _apply(change: Change, *, inside: bool) -> None:
             _place_overlays(change, base)
             staging.commit_config()
         undo.pop_all()
+        return _settle(folder.parent if whole else folder)
+
+
+def _settle(folder: Path) -> tuple[str, ...]:
+    """Make the last rename durable. It is in effect already, so failing at this is a warning, no failure."""
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        return (f"the change is in effect, but a power cut may undo it: {(error.strerror or '').lower()}",)
+    return ()
 
 
 def _stage(change: Change, base: Path) -> None:

@@ -115,6 +115,7 @@ def plan(artifact: Artifact, *, model_name: str, version: int = 1, options: Plan
     inputs = tuple(plan_tensor(spec, batched=batched) for spec in artifact.inputs)
     settings, graph_level = _settings(artifact, options)
     asked_for = release(options.triton)
+    check_dtypes(artifact.inputs + artifact.outputs, backend=backend, release=asked_for)
     return Plan(
         model_name=model_name,
         version=version,
@@ -136,7 +137,6 @@ def plan(artifact: Artifact, *, model_name: str, version: int = 1, options: Plan
         identity=artifact.identity,
         warnings=(
             *((batching.warning,) if batching.warning else ()),
-            *check_dtypes(artifact.inputs + artifact.outputs, backend=backend, release=asked_for),
             *_lost_probe(artifact),
         ),
     )

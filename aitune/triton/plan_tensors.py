@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from aitune.errors import RecordError
 from aitune.records.dtypes import DType
 from aitune.records.shapes import TunedTensorSpec
-from aitune.triton.releases import Release
+from aitune.triton.releases import BEHAVIOURS, Release
 
 __all__ = ["PlannedTensor", "check_dtypes", "client_shape", "plan_tensor"]
 
-# First release whose backend takes the type; a type that is not in the table of a backend is never taken.
+_ALWAYS = "0.0"
+# First release whose TensorRT backend takes the type; what is not listed it never takes.
 _TENSORRT_TYPES = {
-    DType.BOOL: "0.0",
-    DType.INT8: "0.0",
-    DType.INT32: "0.0",
-    DType.FLOAT16: "0.0",
-    DType.FLOAT32: "0.0",
-    DType.UINT8: "22.09",
-    DType.INT64: "24.05",
-    DType.BFLOAT16: "24.06",
+    DType.BOOL: _ALWAYS,
+    DType.INT8: _ALWAYS,
+    DType.INT32: _ALWAYS,
+    DType.FLOAT16: _ALWAYS,
+    DType.FLOAT32: _ALWAYS,
+    DType.UINT8: BEHAVIOURS["tensorrt_uint8"],
+    DType.INT64: BEHAVIOURS["tensorrt_int64"],
+    DType.BFLOAT16: BEHAVIOURS["tensorrt_bf16"],
 }
 
 
@@ -74,33 +75,31 @@ def client_shape(shape: tuple[int, ...], *, batched: bool) -> tuple[int, ...]:
     return (shape[1:] if batched else shape) or (1,)
 
 
-def check_dtypes(specs: tuple[TunedTensorSpec, ...], *, backend: str, release: Release) -> tuple[str, ...]:
-    """Refuse element types that the backend never takes; warn about those that only other builds of it take.
-
-    Returns:
-        Warnings.
+def check_dtypes(specs: tuple[TunedTensorSpec, ...], *, backend: str, release: Release) -> None:
+    """Refuse element types that the backend of a release does not take (§5.2, §6.2): the model would never load.
 
     Raises:
-        RecordError: If no server of this release could take a type.
+        RecordError: If there is one; the hint names the release that takes it.
     """
-    warnings = []
     for spec in specs:
-        if spec.dtype is DType.BFLOAT16 and not release.knows_field("DataType.TYPE_BF16"):
-            raise RecordError(f"tensor {spec.name!r} is bfloat16, which Triton {release.name} cannot name")
-        if backend == "tensorrt":
-            since = _TENSORRT_TYPES.get(spec.dtype)
-            if since is None or not release.at_least(since):
-                when = f"before {since}" if since else "at all"
-                raise RecordError(
-                    f"tensor {spec.name!r} is {spec.dtype.value}, which Triton's TensorRT backend does not take {when}",
-                    hint="build the plan with another type at its boundary",
-                )
-        elif spec.dtype is DType.BFLOAT16 and not release.has("onnx_bf16"):
-            warnings.append(
-                f"tensor {spec.name!r} is bfloat16: NVIDIA's ONNX Runtime backend takes it from 26.03 on, "
-                f"not in {release.name}; aitune's own backend does"
+        since = _first_release(spec.dtype, backend)
+        if since is None:
+            raise RecordError(
+                f"tensor {spec.name!r} is {spec.dtype.value}, which Triton's {backend} backend does not take",
+                hint="make the model with another type at its boundary",
             )
-    return tuple(warnings)
+        if not release.at_least(since):
+            raise RecordError(
+                f"tensor {spec.name!r} is {spec.dtype.value}, which Triton's {backend} backend takes from {since} on, "
+                f"not in {release.name}",
+                hint=f"publish for a newer server (--triton {since}), or make the model with another type there",
+            )
+
+
+def _first_release(dtype: DType, backend: str) -> str | None:
+    if backend == "tensorrt":
+        return _TENSORRT_TYPES.get(dtype)
+    return BEHAVIOURS["onnx_bf16"] if dtype is DType.BFLOAT16 else _ALWAYS
 
 
 def _dim(size: int | str | None) -> int:

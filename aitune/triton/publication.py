@@ -130,7 +130,7 @@ def _carry_out(request: Request, standing: Standing, decision: Decision, history
 
     if decision.write_files:
         history.append("staged", request.name, version, identity)
-    apply(
+    warnings += apply(
         Change(
             root=standing.root,
             folder=standing.folder,

@@ -61,8 +61,10 @@ def _roll_back(standing: Standing, version: int, history: History) -> Publicatio
     warnings: tuple[str, ...] = ()
     if not unchanged:
         document.artifact.verify()
-        apply(Change(root=standing.root, folder=standing.folder, version=version, config=text, overlays=overlays))
-        warnings = note(history, "rolled back", standing.name, version, document.artifact.identity)
+        warnings = apply(
+            Change(root=standing.root, folder=standing.folder, version=version, config=text, overlays=overlays)
+        )
+        warnings += note(history, "rolled back", standing.name, version, document.artifact.identity)
     return Publication(
         result="unchanged" if unchanged else "updated",
         model=standing.name,

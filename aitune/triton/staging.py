@@ -13,7 +13,6 @@ import secrets
 import shutil
 from pathlib import Path
 
-from aitune.records.fingerprints import sync_folder
 from aitune.triton.layout import CONFIG, subfolders
 
 __all__ = ["Staging", "clean_leftovers", "can_stage_outside", "write_file"]
@@ -55,7 +54,6 @@ class Staging:
             shutil.rmtree(self.folder)
             config = self._slot
         os.replace(config, self._model / CONFIG)
-        sync_folder(self._model)
 
     def remove(self) -> None:
         """Remove what is left of it; what cannot be removed is left to the next publication."""
