@@ -74,8 +74,9 @@ def as_float(array: Array, dtype: DType) -> npt.NDArray[np.float64]:
         raise UsageError("strings have no numeric value")
     if dtype is DType.BFLOAT16:
         bits = array.astype("=u2").astype(np.uint32) << np.uint32(16)
-        return bits.view(np.float32).astype(np.float64)
-    return array.astype(np.float64)
+        array = bits.view(np.float32)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return array.astype(np.float64)
 
 
 def from_float(values: Array, dtype: DType) -> Array:

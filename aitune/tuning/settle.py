@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def settle(job: Job, ranges: Ranges, measuring: Measuring | None, stack: ExitSta
         typical = ranges.inputs[0].typical_shape[0]
         ranges = ranges.with_first_axis(job.free_first, 1, min(typical, batch), batch)
     job.progress.start("running the smallest, the typical and the largest shape", None)
-    ranges, observations = _observe(job, found.runner, ranges, guessed=ranges.guessed and batch is None)
+    ranges, observations = _observe(job, found.runner, ranges, batch)
     job.progress.done()
     rows = (None,) if batch is None else tuple(sorted({1, batch}))
     return Settled(
@@ -226,9 +227,16 @@ def _retreat(job: Job, found: _Verdict, choice: Choice, largest: int, again: Bat
     return dataclasses.replace(found, tuning=choice.tuning, batching=again)
 
 
-def _observe(job: Job, runner: Runner, ranges: Ranges, *, guessed: bool) -> tuple[Ranges, tuple[Observation, ...]]:
-    """The shapes with their answers; where the first axis is a guess, as much of it as runs."""
-    if not guessed:
+def _observe(job: Job, runner: Runner, ranges: Ranges, batch: int | None) -> tuple[Ranges, tuple[Observation, ...]]:
+    """The shapes with their answers; where the first axis is a guess, as much of it as runs.
+
+    Where batching was proved, the typical request has several rows even if users send one: a server makes batches.
+    """
+    if batch is not None:
+        rows = max(ranges.inputs[0].typical_shape[0], math.isqrt(batch))
+        several = ranges.with_first_axis(job.free_first, 1, rows, batch)
+        return ranges, observe(runner, job.inputs, job.outputs, job.domains, several)
+    if not ranges.guessed:
         return ranges, observe(runner, job.inputs, job.outputs, job.domains, ranges)
     attempts = [ranges, *(ranges.with_first_axis(job.free_first, size, size, size) for size in _FIRST_AXIS_ATTEMPTS)]
     problems = []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from tuning_fakes import Fake
 
 from aitune.errors import SourceError
 from aitune.numerics import Array
@@ -18,23 +19,6 @@ F32 = DType.FLOAT32
 X = TensorSpec("x", F32, ("batch", 4))
 Y = TensorSpec("y", F32, (None, None))
 IDS = TensorSpec("ids", DType.INT64, ("batch", "sequence"))
-
-
-class Fake:
-    """A runner made of one function of the inputs that returns the outputs."""
-
-    def __init__(self, function: Callable[..., Mapping[str, Array] | Array]) -> None:
-        self.function = function
-        self.batches: list[int] = []
-
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Call the function; a single array is the output y."""
-        self.batches.append(len(next(iter(inputs.values()))))
-        found = self.function(**inputs)
-        return dict(found) if isinstance(found, Mapping) else {"y": np.asarray(found)}
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 def prove(
