@@ -19,6 +19,7 @@ from aitune.errors import BatchingError, SourceError, UsageError
 from aitune.records.codec import dump, dump_artifact
 
 if TYPE_CHECKING:
+    from aitune.onnx import OnnxRunner
     from aitune.records import Artifact
     from aitune.records.interface import Interface
     from aitune.triton.plan import PlanOptions
@@ -252,6 +253,10 @@ def _from_python(request: Request, workspace: Path, progress: Progress | None) -
 
     source = load_source(request.source)
     samples = _samples(request)
+    if isinstance(samples, Path):
+        from aitune.numerics.npz import read_npz
+
+        samples = read_npz(samples)
     return tune(
         source.module,
         source.samples if samples is None else samples,
@@ -285,13 +290,20 @@ def _from_record(request: Request, workspace: Path, progress: Progress | None) -
     return artifact
 
 
-def _samples(request: Request) -> Sequence[Mapping[str, Any]] | None:
-    """Samples the user named, None for those of the SOURCE."""
+def _samples(request: Request) -> Any:
+    """Samples the user named: an ``.npz`` file, or what a function returns; None for those of the SOURCE."""
     if request.samples is None:
         return None
-    from aitune.numerics.sources import load_samples
+    if _FUNCTION.fullmatch(request.samples):
+        from aitune.functions import call_function
 
-    return load_samples(request.samples)
+        return call_function(request.samples, "samples function")
+    path = Path(request.samples)
+    if path.suffix.lower() != ".npz":
+        raise UsageError(
+            f"--samples {request.samples!r} is not of a known form", hint="give FILE.npz or file.py:function"
+        )
+    return path
 
 
 def read_interface(path: Path) -> Interface:
@@ -299,6 +311,13 @@ def read_interface(path: Path) -> Interface:
     from aitune.onnx import read_interface as read_onnx
 
     return read_onnx(path)
+
+
+def open_artifact(path: Path) -> OnnxRunner:
+    """Something that runs a model file; handed to the live validation for reference answers."""
+    from aitune.onnx import OnnxRunner
+
+    return OnnxRunner(path)
 
 
 def document(artifact: Artifact, *, model: str, version: int | None = None) -> dict[str, Any]:

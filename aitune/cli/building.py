@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,17 +67,21 @@ serving_options = _chain(
         show_default=True,
         help="Where it will be served; auto serves on both.",
     ),
-    click.option("--triton", "release", default="24.10", show_default=True, help="Triton release (24.10 or 2.51.0)."),
-    click.option("--instances", type=click.IntRange(1), default=1, show_default=True, help="Instances per device."),
+    click.option(
+        "--triton", "release", default="24.10", show_default=True, help="Oldest Triton to serve it (24.10 or 2.51.0)."
+    ),
+    click.option("--instances", type=click.IntRange(1), help="Copies of the model per GPU or host. [default: 1]"),
     click.option("--max-queue-delay-us", type=click.IntRange(0), help="Time a request may wait for others, in µs."),
     click.option("--max-queue-size", type=click.IntRange(1), help="Requests that may wait before more are refused."),
     click.option(
         "--warmup",
         type=click.Choice(["none", "small", "full"]),
-        default="small",
-        show_default=True,
-        help="Requests the server runs while it loads the model.",
+        help="Requests the server runs while it loads the model. [default: full]",
     ),
+    click.option(
+        "--setting", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the backend (repeatable)."
+    ),
+    click.option("--overlays", is_flag=True, help="Also write configs/cpu.pbtxt and configs/gpu.pbtxt."),
 )
 
 
@@ -106,16 +110,25 @@ def _plan_options(options: dict[str, Any]) -> PlanOptions:
     from aitune.triton.plan import PlanOptions
 
     given = {
+        "instance_count": options["instances"],
         "max_queue_delay_us": options["max_queue_delay_us"],
         "max_queue_size": options["max_queue_size"],
+        "warmup": options["warmup"],
     }
     return PlanOptions(
         target=options["target"],
         triton=options["release"],
-        instances=options["instances"],
-        warmup=options["warmup"],
+        settings=tuple(_setting(text) for text in options["settings"]),
+        overlays=options["overlays"],
         **{key: value for key, value in given.items() if value is not None},
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise click.UsageError(f"--setting {text!r} is not of the form KEY=VALUE")
+    return key, value
 
 
 @click.command(
@@ -238,7 +251,7 @@ def render_command(record: Path, model: str | None, as_published: bool, console:
     from aitune.pipeline import default_model_name
     from aitune.records.codec import read_document
     from aitune.triton.plan import plan
-    from aitune.triton.render import render
+    from aitune.triton.rendering import render
 
     document = read_document(record)
     name = model or default_model_name(str(record))
@@ -283,7 +296,9 @@ def describe(artifact: Artifact, console: Console) -> str:
 
 
 def _row(kind: str, spec: TunedTensorSpec) -> tuple[str, ...]:
-    shape = "x".join("?" if dim is None else str(dim) for dim in spec.shape) or "scalar"
-    low = "x".join(map(str, spec.min_shape)) or "scalar"
-    high = "x".join(map(str, spec.max_shape)) or "scalar"
-    return kind, spec.name, spec.dtype.value, shape, low, high
+    return kind, spec.name, spec.dtype.value, *map(_sizes, (spec.shape, spec.min_shape, spec.max_shape))
+
+
+def _sizes(shape: Sequence[int | str | None]) -> str:
+    """A shape for people: ``[batch, 3, ?]``."""
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"

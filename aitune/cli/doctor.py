@@ -118,7 +118,7 @@ def _server(explicit: str | None) -> Finding:
         program = find_server(explicit)
     except UnavailableError as error:
         return Finding(name="tritonserver", status="missing", detail=error.message, fix=error.hint)
-    return Finding(name="tritonserver", status="ok", detail=str(program))
+    return Finding(name="tritonserver", status="ok", detail=program.label)
 
 
 def _perf_analyzer() -> Finding:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from aitune.numerics import Array
     from aitune.records import Artifact, TunedTensorSpec
 
 __all__ = ["next_steps"]
@@ -48,11 +47,11 @@ def next_steps(artifact: Artifact, repository: Path, model: str, *, release: str
 
 def _request(artifact: Artifact) -> dict[str, Any] | None:
     """A JSON request with valid values; None when JSON cannot carry it or it would be too long."""
-    from aitune.triton.datatypes import wire_name
+    from aitune.triton.datatypes import wire_type
 
     tensors = []
     for spec in artifact.inputs:
-        values, datatype = _values(artifact, spec), wire_name(spec.dtype)
+        values, datatype = _values(artifact, spec), wire_type(spec.dtype)
         if datatype in _NOT_IN_JSON or values.size > _MOST_ELEMENTS:
             return None
         shape = list(values.shape) or [1]  # Triton has no rank 0
@@ -61,7 +60,7 @@ def _request(artifact: Artifact) -> dict[str, Any] | None:
     return {"inputs": tensors}
 
 
-def _values(artifact: Artifact, spec: TunedTensorSpec) -> np.ndarray:
+def _values(artifact: Artifact, spec: TunedTensorSpec) -> Array:
     """One small valid request: smallest shape, values from the learned range."""
     from aitune.numerics.synthetic import synthetic
     from aitune.records.evidence import InputDomain
@@ -73,18 +72,18 @@ def _values(artifact: Artifact, spec: TunedTensorSpec) -> np.ndarray:
 
 def _python_input(artifact: Artifact, spec: TunedTensorSpec) -> dict[str, str]:
     """What the Python client of the text needs to make this input."""
-    from aitune.triton.datatypes import wire_name
+    from aitune.triton.datatypes import wire_type
 
     shape = _shape(artifact, spec)
-    datatype = wire_name(spec.dtype)
+    datatype = wire_type(spec.dtype)
     known = {domain.name: domain for domain in (artifact.evidence.inputs if artifact.evidence else ())}
-    low = known[spec.name].low if spec.name in known else 0
+    low, high = (known[spec.name].low, known[spec.name].high) if spec.name in known else (0.0, 1.0)
     numpy = {"bool": "bool", "string": "object", "bfloat16": "float32"}.get(spec.dtype.value, spec.dtype.value)
     if datatype == "BYTES":
         array = f"np.full({shape}, b'text', dtype=object)"
     else:
-        number = int(low) if spec.dtype.is_integer or datatype == "BOOL" else low
-        array = f"np.full({shape}, {number}, dtype=np.{numpy})"
+        value = min(max(low, 1.0), high)  # ones where they are valid: zeros often mean "nothing there"
+        array = f"np.full({shape}, {value if spec.dtype.is_floating else int(value)}, dtype=np.{numpy})"
     return {"name": json.dumps(spec.name), "datatype": datatype, "array": array, "variable": f"input_{spec.name}"}
 
 

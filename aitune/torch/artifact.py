@@ -41,6 +41,7 @@ def tune(
     opset: int | None = None,
     tune: bool = True,
     tune_seconds: float = 60.0,
+    objective: str = "throughput",
     keep_samples: str = "synthetic",
     workspace: Path | None = None,
     progress: Progress = SILENT,
@@ -60,6 +61,7 @@ def tune(
         opset: Version of the default ONNX operator set; by default what Triton 24.10 reads.
         tune: Whether to measure.
         tune_seconds: Budget of the measuring, in seconds.
+        objective: ``"throughput"`` or ``"latency"``.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         workspace: Folder for the files; a new one in the cache by default.
         progress: Told of every step.
@@ -84,7 +86,7 @@ def tune(
     progress.done()
     with workspace_folder(workspace) as folder:
         exported = export(observation, folder / "model.onnx", opset=opset, progress=progress)
-        artifact = _finished(exported, max_batch_size, max_shapes, tune, tune_seconds, keep_samples, progress)
+        artifact = _finished(exported, max_batch_size, max_shapes, tune, tune_seconds, objective, keep_samples, progress)
         _check_largest(exported, artifact)
     return artifact
 
@@ -95,6 +97,7 @@ def _finished(
     max_shapes: Shapes | None,
     measure: bool,
     seconds: float,
+    objective: str,
     keep_samples: str,
     progress: Progress,
 ) -> ONNXArtifact:
@@ -109,6 +112,7 @@ def _finished(
         requested_max_batch_size=max_batch_size,
         tune=measure,
         seconds=seconds,
+        objective=objective,
         samples=_recorded(observation, names),
         keep_samples=keep_samples,
         provenance=_provenance(exported),
