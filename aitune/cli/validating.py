@@ -49,7 +49,7 @@ def validate_command(
     a few valid requests. With --url and no REPOSITORY the record is read from the server itself.
     """
     from aitune.pipeline import open_artifact
-    from aitune.triton import validate
+    from aitune.triton.validation import validate
 
     arguments = connection(options)
     if repository is None and not arguments["url"]:
