@@ -6,6 +6,7 @@ together anew for each server, of links where Triton follows them, and nothing i
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import shlex
@@ -91,6 +92,7 @@ def assemble(target: Path, *, installed: Path, stub: Path | None) -> Path:
             hint="install the server with: pip install 'aitune-triton[server]'",
         )
     target.mkdir(parents=True)
+    compileall.compile_dir(BACKEND, quiet=2)  # else every stub would do it, as they may not write byte code
     for backend in installed.iterdir():
         if backend.is_dir() and backend.name not in ("python", "onnxruntime"):
             (target / backend.name).symlink_to(backend.absolute())

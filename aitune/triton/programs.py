@@ -30,6 +30,8 @@ from aitune.triton.backend_directory import (
 __all__ = ["BinaryProgram", "DockerProgram", "Launch", "Ports", "ServerOptions", "ServerProgram"]
 
 _DOCKER_PORTS = (8000, 8001, 8002)
+# A stub that has completed a config sleeps for most of a second before it ends, so loads wait rather than work.
+_LOAD_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +165,17 @@ class BinaryProgram:
     def launch(self, options: ServerOptions, workspace: Path) -> Launch:
         """What to execute; a backend directory is assembled in ``workspace`` where aitune's backend is needed."""
         env = self._environment(os.environ)
-        backends, starter = self.backends, workspace / "bin"
+        backends, starter, threads = self.backends, workspace / "bin", tuple[str, ...]()
         if self.implementation == "aitune-python":
             backends = assemble(workspace / "backends", installed=self.backends, stub=self.stub)
             write_starter(starter, backends=backends, path=env["PATH"])
             env["PATH"] = f"{starter}{os.pathsep}{env['PATH']}"
             libraries = [env.get("LD_LIBRARY_PATH"), link_libpython(workspace / "lib")]
             env["LD_LIBRARY_PATH"] = os.pathsep.join(str(folder) for folder in libraries if folder)
+            threads = (f"--model-load-thread-count={_LOAD_THREADS}",)
         argv = (
             str(self.path),
+            *threads,
             f"--model-repository={options.repository.absolute()}",
             f"--backend-directory={backends}",
             *_loopback(options.ports),

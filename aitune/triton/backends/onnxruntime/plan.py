@@ -21,20 +21,18 @@ class Plan:
     Args:
         config: The complete config.
         signature: The model's tensors.
-        states: Names of the outputs that are sequence states.
 
     Attributes:
         batching: Whether requests are joined along a first axis.
         outputs: Names of the config's outputs, each once, in order.
     """
 
-    def __init__(self, config: Mapping[str, Any], signature: Signature, *, states: Sequence[str] = ()) -> None:
+    def __init__(self, config: Mapping[str, Any], signature: Signature) -> None:
         self.batching = config.get("max_batch_size", 0) > 0
         inputs, outputs = config.get("input") or (), config.get("output") or ()
         tensors = {**signature.initializers, **signature.inputs}
         self.outputs = tuple(dict.fromkeys(entry["name"] for entry in outputs))
         self._dims = {entry["name"]: dims_of(entry) for entry in outputs}
-        self._states = frozenset(states)
         self._scalars = tuple(name for name, tensor in tensors.items() if not tensor.shape)
         self._texts = tuple(name for name, tensor in tensors.items() if tensor.data_type == "TYPE_STRING")
         self._ragged = frozenset(entry["name"] for entry in inputs if entry.get("allow_ragged_batch"))
@@ -76,18 +74,20 @@ class Plan:
                 feeds[name] = texts(feeds[name])
         return feeds
 
-    def rows(self, arrays: Arrays) -> int:
-        """How many rows of the batch a request holds."""
-        return next((array.shape[0] for array in arrays.values() if array.ndim), 1)
+    def parts(self, name: str, array: Array, requests: Sequence[Arrays]) -> Sequence[Array | str]:
+        """For each request its part of an output; text in place of an array is the reason why there is none.
 
-    def shares(self, requests: Sequence[Arrays], made: Arrays) -> list[dict[str, Array | str]]:
-        """For each request its part of every output; text in place of an array is the reason why there is none."""
-        shares: list[dict[str, Array | str]] = [{} for _ in requests]
-        rows = [self.rows(arrays) for arrays in requests] if self.batching else []
-        for name, array in made.items():
-            for share, part in zip(shares, self._parts(name, array, requests, rows), strict=True):
-                share[name] = part
-        return shares
+        Args:
+            name: The output.
+            array: What the model made of all requests together.
+            requests: Those requests.
+        """
+        if name in self._sources:
+            dims = (-1, *self._dims[name]) if self.batching else self._dims[name]
+            return scatter(array, dims, _shapes(requests, self._sources[name]), name)
+        if self.batching:
+            return split(array, name, [_rows(arrays) for arrays in requests], self._dims.get(name, (1,)))
+        return [array if array.ndim else array.reshape(self._dims.get(name, ()))]
 
     def _key(self, arrays: Arrays) -> Hashable:
         if self._plain:
@@ -107,13 +107,12 @@ class Plan:
             return joined([array.ravel() for array in arrays])
         return joined(arrays)
 
-    def _parts(self, name: str, array: Array, requests: Sequence[Arrays], rows: Sequence[int]) -> Sequence[Array | str]:
-        if name in self._sources:
-            dims = (-1, *self._dims[name]) if self.batching else self._dims[name]
-            return scatter(array, dims, _shapes(requests, self._sources[name]), name)
-        if self.batching:
-            return split(array, name, rows, self._dims.get(name, (1,)))
-        return [array if array.ndim else array.reshape(self._dims.get(name, ()))]
+
+def _rows(arrays: Arrays) -> int:
+    """How many rows of the batch a request holds: every input of a batching model says the same."""
+    for array in arrays.values():
+        return int(array.shape[0]) if array.ndim else 1
+    return 1
 
 
 def _shapes(requests: Sequence[Arrays], name: str) -> list[tuple[int, ...]]:

@@ -49,7 +49,8 @@ class TritonPythonModel:
         check(config, signature)
         entries = (config.get("sequence_batching") or {}).get("state") or []
         self._states = States(entries) if entries else None
-        self._plan = Plan(config, signature, states=self._states.outputs if self._states else ())
+        self._state_outputs = self._states.outputs if self._states else ()
+        self._plan = Plan(config, signature)
         self._decoupled = (config.get("model_transaction_policy") or {}).get("decoupled", False)
         used = self._session.get_providers()
         pb_utils.Logger.log_info(
@@ -87,7 +88,7 @@ class TritonPythonModel:
         """One run for all; if it fails, one for each, so that a bad request cannot spoil its neighbours."""
         wanted = self._wanted(requests)
         try:
-            shares = self._run(arrays, wanted)
+            columns = self._run(arrays, wanted)
         except Exception as error:  # whatever one request makes the model do must not reach the others
             if len(requests) == 1:
                 return [_error(f"onnx runtime error: {error}")]
@@ -96,12 +97,18 @@ class TritonPythonModel:
                 for request, own in zip(requests, arrays, strict=True)
                 for answer in self._answer_group([request], [own])
             ]
-        return [self._response(request, share, wanted) for request, share in zip(requests, shares, strict=True)]
+        return [
+            self._response(request, [column[position] for column in columns], wanted)
+            for position, request in enumerate(requests)
+        ]
 
-    def _run(self, arrays: Sequence[dict[str, Array]], wanted: tuple[str, ...]) -> list[dict[str, Array | str]]:
-        names = wanted if self._states is None else tuple(dict.fromkeys((*wanted, *self._states.outputs)))
+    def _run(self, arrays: Sequence[dict[str, Array]], wanted: tuple[str, ...]) -> list[Sequence[Array | str]]:
+        """For each wanted output, and then for each state, the parts of the requests."""
+        names = (*wanted, *self._state_outputs)
+        if not names:  # to ONNX Runtime no names mean all outputs
+            return []
         values = self._session.run(names, self._plan.feeds(arrays), self._settings.run_options)
-        return self._plan.shares(arrays, dict(zip(names, values, strict=True)))
+        return [self._plan.parts(name, value, arrays) for name, value in zip(names, values, strict=True)]
 
     def _wanted(self, requests: Sequence[Any]) -> tuple[str, ...]:
         """The outputs that any of the requests asks for, in the config's order."""
@@ -111,14 +118,16 @@ class TritonPythonModel:
         asked = {name for request in requests for name in request.requested_output_names()}
         return tuple(name for name in outputs if name in asked)
 
-    def _response(self, request: Any, share: Mapping[str, Array | str], wanted: tuple[str, ...]) -> Any:
-        reason = next((part for part in share.values() if isinstance(part, str)), None)
-        if reason is not None:
-            return _error(reason)
+    def _response(self, request: Any, parts: Sequence[Array | str], wanted: tuple[str, ...]) -> Any:
+        for part in parts:
+            if isinstance(part, str):
+                return _error(part)
         if self._states is not None:
-            self._states.keep(request, share)  # type: ignore[arg-type]  # no reasons among them, as just seen
-        names = wanted if len(wanted) == 1 else [name for name in wanted if name in request.requested_output_names()]
-        return pb_utils.InferenceResponse([pb_utils.Tensor(name, share[name]) for name in names])
+            self._states.keep(request, dict(zip(self._state_outputs, parts[len(wanted) :], strict=True)))
+        # More than one output: what another request of the batch asked for is not for this one.
+        asked = request.requested_output_names() if len(wanted) > 1 else wanted
+        tensors = [pb_utils.Tensor(name, part) for name, part in zip(wanted, parts, strict=False) if name in asked]
+        return pb_utils.InferenceResponse(tensors)
 
 
 def _error(message: str) -> Any:

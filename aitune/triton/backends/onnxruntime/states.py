@@ -38,7 +38,7 @@ class States:
             self._kept.pop(request.correlation_id(), None)
         arrays.update(self._kept.get(request.correlation_id(), {}))
 
-    def keep(self, request: Any, made: Mapping[str, Array]) -> None:
+    def keep(self, request: Any, made: Mapping[str, Any]) -> None:
         """Remember what a request left behind, until the sequence ends."""
         if request.flags() & _END:
             self._kept.pop(request.correlation_id(), None)

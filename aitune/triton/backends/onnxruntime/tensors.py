@@ -57,14 +57,16 @@ def split(array: Array, name: str, rows: Sequence[int], dims: tuple[int, ...]) -
     if array.ndim == 0:
         array = array.reshape(dims or (1,))
     views: list[Array | str] = []
-    have, end = len(array), 0
+    have, start = len(array), 0
     for count in rows:
-        start, end = end, end + count
-        if end > have:
-            views.append(
-                f"failed to split the output tensor '{name}' in responses: expected batch size of at least {end} "
-                f"in model output, got {have}"
-            )
-        else:
-            views.append(array[start:end])
+        end = start + count
+        views.append(array[start:end] if end <= have else _too_few(name, end, have))
+        start = end
     return views
+
+
+def _too_few(name: str, want: int, have: int) -> str:
+    return (
+        f"failed to split the output tensor '{name}' in responses: expected batch size of at least {want} in model "
+        f"output, got {have}"
+    )
