@@ -26,7 +26,7 @@ BATCH_SIZE_KEY = "batch_size"
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
-class GlobalContext:
+class GlobalContext(Mapping[str, object]):
     """A small mapping whose content belongs to the current thread or task.
 
     Args:
@@ -41,18 +41,11 @@ class GlobalContext:
     def __getitem__(self, key: str) -> object:
         return self._values.get()[key]
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._values.get()
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._values.get())
 
     def __len__(self) -> int:
         return len(self._values.get())
-
-    def get(self, key: str, default: object = None) -> object:
-        """The value of a key, or ``default`` where it is not set."""
-        return self._values.get().get(key, default)
 
     def set(self, key: str, value: object) -> None:
         """Sets a key until it is removed, cleared, or the enclosing scope ends."""

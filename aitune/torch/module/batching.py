@@ -50,10 +50,10 @@ def batch_to_make(batch_size: int) -> int:
     return int(size)
 
 
-def resized_copy(tensor: torch.Tensor, axes: Axes, batch_size: int) -> torch.Tensor:
+def resized_copy(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
     """A tensor at another batch size that shares no memory with the old one; only rows that are kept are copied."""
     if tensor.requires_grad:
-        return resized_copy(tensor.detach(), axes, batch_size).requires_grad_()
+        return resized_copy(batch_size, tensor.detach(), axes).requires_grad_()
     shape = tensor.shape
     copied = False
     for axis, multiplier in axes:
@@ -68,7 +68,7 @@ def resized_copy(tensor: torch.Tensor, axes: Axes, batch_size: int) -> torch.Ten
     return tensor if copied else isolated(tensor)
 
 
-def resized_view(tensor: torch.Tensor, axes: Axes, batch_size: int) -> torch.Tensor:
+def resized_view(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
     """A stand-in that has the shape of the resized tensor and takes no memory; its values are of no use."""
     tensor = tensor.detach()
     for axis, multiplier in axes:

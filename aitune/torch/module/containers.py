@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections import OrderedDict, UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, IntEnum
 from functools import cached_property
 from typing import TypeAlias
@@ -25,6 +25,7 @@ __all__ = [
     "AccessPath",
     "Kind",
     "ObjectType",
+    "attributes",
     "children",
     "ignore_type",
     "kind_of",
@@ -62,19 +63,18 @@ class Kind(IntEnum):
     DATACLASS = 7
     USER = 8
 
-    @property
-    def step(self) -> ObjectType:
-        """How the parts of such a container are reached."""
-        return _STEPS[self]
 
+# Members under names of their own: reading one off the class costs more than the comparison it is for.
+LEAF, TENSOR, IGNORED, LIST, TUPLE, MAPPING, DATACLASS, USER = Kind
 
-_STEPS = {
-    Kind.LIST: ObjectType.SEQUENCE,
-    Kind.TUPLE: ObjectType.SEQUENCE,
-    Kind.MAPPING: ObjectType.DICT,
-    Kind.DATACLASS: ObjectType.DATACLASS,
-    Kind.USER: ObjectType.USER_TYPE,
+STEPS = {
+    LIST: ObjectType.SEQUENCE,
+    TUPLE: ObjectType.SEQUENCE,
+    MAPPING: ObjectType.DICT,
+    DATACLASS: ObjectType.DATACLASS,
+    USER: ObjectType.USER_TYPE,
 }
+"""How the parts of a container are reached."""
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes)
 """Immutable leaves that need neither a look inside nor a copy."""
@@ -121,13 +121,19 @@ def narrows_to_tensors(cls: type) -> bool:
     return _rule_of(cls) is _Rule.WALK_TENSORS
 
 
-def children(value: object, kind: Kind) -> Iterator[tuple[object, object]]:
-    """The parts of a container with the key, index or attribute name of each, in walking order."""
-    if kind is Kind.MAPPING:
-        return iter(value.items())  # type: ignore[attr-defined]  # the kind says it is a mapping
-    if kind is Kind.LIST or kind is Kind.TUPLE:
+def children(value: object, kind: Kind, parts: Iterable[tuple[object, object]] = ()) -> Iterator[tuple[object, object]]:
+    """The parts of a container with the key, index or attribute name of each, in walking order.
+
+    Args:
+        value: The container.
+        kind: Its kind.
+        parts: Its :func:`attributes` where they were asked for before.
+    """
+    if kind is LIST or kind is TUPLE:
         return enumerate(value)  # type: ignore[arg-type]  # the kind says it is a sequence
-    return iter(_attributes(value, kind))
+    if kind is MAPPING:
+        return iter(value.items())  # type: ignore[attr-defined]  # the kind says it is a mapping
+    return iter(parts or attributes(value, kind))
 
 
 def register_user_type(cls: type, only_tensors: bool = False) -> None:
@@ -194,35 +200,36 @@ def _rule_of(cls: type) -> _Rule:
 def _classify(cls: type) -> Kind:
     rule = _rule_of(cls)
     if rule is _Rule.IGNORE:
-        return Kind.IGNORED
+        return IGNORED
     tests = (
-        (issubclass(cls, torch.Tensor), Kind.TENSOR),
-        (issubclass(cls, list), Kind.LIST),
-        (issubclass(cls, tuple), Kind.TUPLE),
-        (issubclass(cls, (dict, UserDict)), Kind.MAPPING),
-        (dataclasses.is_dataclass(cls), Kind.DATACLASS),
-        (rule is not _Rule.PLAIN, Kind.USER),
-        (issubclass(cls, Mapping), Kind.MAPPING),
+        (issubclass(cls, torch.Tensor), TENSOR),
+        (issubclass(cls, list), LIST),
+        (issubclass(cls, tuple), TUPLE),
+        (issubclass(cls, (dict, UserDict)), MAPPING),
+        (dataclasses.is_dataclass(cls), DATACLASS),
+        (rule is not _Rule.PLAIN, USER),
+        (issubclass(cls, Mapping), MAPPING),
     )
-    return next((kind for holds, kind in tests if holds), Kind.LEAF)
+    return next((kind for holds, kind in tests if holds), LEAF)
 
 
-def _attributes(value: object, kind: Kind) -> list[tuple[object, object]]:
-    """Attributes that are set; slots and fields that never were are passed over."""
+def attributes(value: object, kind: Kind) -> list[tuple[object, object]]:
+    """The attributes of a dataclass or registered object that are set; unset slots and fields are left out."""
+    names = _attribute_names(value, kind)
+    try:
+        return [(name, getattr(value, name)) for name in names]
+    except AttributeError:
+        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+
+
+def _attribute_names(value: object, kind: Kind) -> tuple[str, ...]:
     cls = type(value)
     names = _names.get(cls)
     if names is None:
-        names = _names[cls] = _field_names(cls) if kind is Kind.DATACLASS else _public_names(cls)
-    own = getattr(value, "__dict__", {}) if kind is Kind.USER else {}
-    if own:
-        names = tuple(sorted({*names, *(name for name in own if not name.startswith("_"))}))
-    found: list[tuple[object, object]] = []
-    for name in names:
-        try:
-            found.append((name, getattr(value, name)))
-        except AttributeError:
-            continue
-    return found
+        names = _names[cls] = _field_names(cls) if kind is DATACLASS else _public_names(cls)
+    if kind is DATACLASS or not hasattr(value, "__dict__"):
+        return names
+    return tuple(sorted({*names, *(name for name in vars(value) if not name.startswith("_"))}))
 
 
 def _field_names(cls: type) -> tuple[str, ...]:

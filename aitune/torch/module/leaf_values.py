@@ -46,23 +46,31 @@ class Placeholder:
 
 
 class _Guarded:
-    """A value with an equality of its own but no hash; an equality that fails or gives no answer means "different"."""
+    """A value of a class made in Python whose own equality is asked, but not trusted.
 
-    __slots__ = ("value",)
+    Equal means that both sides say so and the hashes agree; one that fails or gives no answer means "different".
+    """
+
+    __slots__ = ("_hash", "value")
 
     def __init__(self, value: object) -> None:
         self.value = value
+        try:
+            self._hash = hash(value)
+        except TypeError:
+            self._hash = hash(type(value))
 
     def __hash__(self) -> int:
-        return hash(type(self.value))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Guarded) or type(self.value) is not type(other.value):
-            return False
-        if self.value is other.value:
+        theirs = other.value if isinstance(other, _Guarded) else other
+        if self.value is theirs:
             return True
+        if self._hash != hash(other):
+            return False
         try:
-            return bool(self.value == other.value)
+            return bool(self.value == theirs) and bool(theirs == self.value)
         except (TypeError, ValueError, RuntimeError, AttributeError):
             return False
 
@@ -78,14 +86,7 @@ def leaf_key(value: object) -> object:
         return ("mapping", frozenset((leaf_key(key), leaf_key(part)) for key, part in value.items()))
     if isinstance(value, Set):
         return ("set", frozenset(Counter(leaf_key(part) for part in value).items()))
-    known = opaque(value)
-    if known is not None:
-        return known
-    try:
-        hash(value)
-    except TypeError:
-        return _Guarded(value)
-    return value
+    return opaque(value) or _Guarded(value)
 
 
 def opaque(value: object) -> Placeholder | None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aitune.torch.module.containers import (
+    IGNORED,
+    LEAF,
+    LIST,
+    MAPPING,
+    STEPS,
+    TENSOR,
+    TUPLE,
+    USER,
     AccessPath,
-    Kind,
     ObjectType,
+    attributes,
     children,
     common_kinds,
     kind_of,
@@ -15,7 +23,7 @@ from aitune.torch.module.containers import (
 )
 from aitune.torch.module.errors import CycleError
 
-__all__ = ["refuse_cycle", "walk"]
+__all__ = ["FIRST_CYCLE_CHECK", "refuse_cycle", "walk"]
 
 FIRST_CYCLE_CHECK = 64
 """Depth, in containers, at which a walk first asks whether it runs in a circle; then at every doubling."""
@@ -26,6 +34,8 @@ _Frame = tuple[Iterator[tuple[object, object]], ObjectType, AccessPath, bool, ob
 def walk(root: object, only_tensors: bool = False) -> Iterator[tuple[AccessPath, object, bool]]:
     """Yields path, leaf, and whether the leaf is a tensor.
 
+    Everything that is done once per leaf is spelled out in this one function: it runs for each call of a module.
+
     Args:
         root: Nested data; a leaf itself has the empty path.
         only_tensors: Leave out leaves that are no tensors.
@@ -34,13 +44,13 @@ def walk(root: object, only_tensors: bool = False) -> Iterator[tuple[AccessPath,
         CycleError: If a container holds itself.
     """
     kind = kind_of(type(root))
-    if kind < Kind.LIST:
-        if kind is Kind.TENSOR or (kind is Kind.LEAF and not only_tensors):
-            yield (), root, kind is Kind.TENSOR
+    if kind < LIST:
+        if kind is TENSOR or (kind is LEAF and not only_tensors):
+            yield (), root, kind is TENSOR
         return
-    common, tensor, leaf, ignored, user = common_kinds.get, Kind.TENSOR, Kind.LEAF, Kind.IGNORED, Kind.USER
-    only = narrows_to_tensors(type(root)) if kind is user else only_tensors
-    items, step, owner = children(root, kind), kind.step, root
+    common, tensor, leaf = common_kinds.get, TENSOR, LEAF
+    only = narrows_to_tensors(type(root)) if kind is USER else only_tensors
+    items, step, owner = children(root, kind), STEPS[kind], root
     path: AccessPath = ()
     stack: list[_Frame] = []
     next_check = FIRST_CYCLE_CHECK
@@ -52,14 +62,21 @@ def walk(root: object, only_tensors: bool = False) -> Iterator[tuple[AccessPath,
             elif kind is leaf:
                 if not only:
                     yield (*path, (key, step)), value, False
-            elif kind is not ignored:
+            elif kind is not IGNORED:
                 stack.append((items, step, path, only, owner))
                 if len(stack) == next_check:
                     refuse_cycle([frame[4] for frame in stack])
                     next_check *= 2
-                if kind is user:
-                    only = narrows_to_tensors(type(value))
-                items, path, step, owner = children(value, kind), (*path, (key, step)), kind.step, value
+                path = (*path, (key, step))
+                step, owner = STEPS[kind], value
+                if kind is LIST or kind is TUPLE:
+                    items = enumerate(value)  # type: ignore[arg-type]  # the kind says it is a sequence
+                elif kind is MAPPING:
+                    items = iter(value.items())  # type: ignore[attr-defined]  # the kind says it is a mapping
+                else:
+                    items = iter(attributes(value, kind))
+                    if kind is USER:
+                        only = narrows_to_tensors(type(value))
                 break
         else:
             if not stack:

@@ -54,5 +54,5 @@ class BatchPlan:
             return
         node = self.tree
         for accessor in locator.accessors[:-1]:
-            node = node.setdefault(accessor, {})  # type: ignore[union-attr,assignment,arg-type]  # inner nodes are dicts
+            node = node.setdefault(accessor, {})  # type: ignore[union-attr]  # inner nodes are dicts
         node[locator.leaf_name] = axes  # type: ignore[index]  # as above

@@ -9,12 +9,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TypeAlias, cast
 
 import torch
 
-from aitune.torch.module.containers import ATOMS, Kind, children, kind_of
+from aitune.torch.module.containers import (
+    ATOMS,
+    DATACLASS,
+    LIST,
+    MAPPING,
+    TENSOR,
+    TUPLE,
+    Kind,
+    attributes,
+    children,
+    common_kinds,
+    kind_of,
+)
 from aitune.torch.module.errors import MissingAttributeError, MissingIndexError, MissingKeyError
 from aitune.torch.module.leaves import FIRST_CYCLE_CHECK, refuse_cycle
 
@@ -29,7 +41,9 @@ Plan: TypeAlias = "dict[object, Plan | Axes]"
 Resize: TypeAlias = Callable[[torch.Tensor, Axes], torch.Tensor]
 """Gives a new tensor that shares no memory with the old one."""
 
-_Frame: TypeAlias = tuple[object, Kind, Iterator[tuple[object, object]], Plan, list[object], int]
+_Parts: TypeAlias = Sequence[tuple[object, object]]
+_Frame: TypeAlias = tuple[object, Kind, Iterator[tuple[object, object]], _Parts, Plan, list[object], int]
+_NO_PARTS: _Parts = ()
 _NO_PLAN: Plan = {}
 _ATOMS = frozenset(ATOMS)
 
@@ -43,28 +57,10 @@ def isolated(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_()
 
 
-class _Copier:
-    """Copies leaves, each object once."""
-
-    def __init__(self, resize: Resize) -> None:
-        self.resize = resize
-        self.tensors: dict[int, tuple[Axes, torch.Tensor]] = {}
-        self.memo: dict[int, object] = {}
-
-    def tensor(self, value: torch.Tensor, axes: Axes) -> torch.Tensor:
-        done = self.tensors.get(id(value))
-        if done is not None and done[0] == axes:
-            return done[1]
-        made = self.resize(value, axes) if axes else isolated(value)
-        self.tensors[id(value)] = (axes, made)
-        return made
-
-    def leaf(self, value: object) -> object:
-        return value if type(value) in _ATOMS else copy.deepcopy(value, self.memo)
-
-
 def rebuild(root: object, plan: Plan | Axes, resize: Resize) -> object:
     """A copy of nested data with the tensors of a plan resized.
+
+    What is done once per leaf or container is spelled out in this one function: it is what making a batch costs.
 
     Args:
         root: Nested data, never changed.
@@ -79,48 +75,87 @@ def rebuild(root: object, plan: Plan | Axes, resize: Resize) -> object:
     """
     copier = _Copier(resize)
     kind = kind_of(type(root))
-    if kind < Kind.LIST:
-        return _rebuild_leaf(root, kind, plan, copier)
-    tensor_kind, first_container, one_tensor = Kind.TENSOR, Kind.LIST, copier.tensor
+    if kind < LIST:
+        return copier.leaf(root, kind, plan)
+    common, tensor, done, leaf = common_kinds.get, TENSOR, copier.tensors, copier.leaf
+    container, node, parts = root, _subplan(root, plan), _parts(root, kind)
+    items, built, met = children(root, kind, parts), list[object](), 0
     stack: list[_Frame] = []
-    container, items, node, built, met = root, children(root, kind), _subplan(root, plan), list[object](), 0
     next_check = FIRST_CYCLE_CHECK
     while True:
         for key, value in items:
-            below = node.get(key) if node else None
-            if below is not None:
+            below = node.get(key, _NO_PLAN) if node else _NO_PLAN
+            if below:
                 met += 1
-            child_kind = kind_of(type(value))
-            if child_kind is tensor_kind and type(below) is not dict:
-                built.append(one_tensor(value, below or ()))  # type: ignore[arg-type]  # the kind says it is a tensor
-            elif child_kind < first_container:
-                built.append(_rebuild_leaf(value, child_kind, below or (), copier))
+            child = common(type(value)) or kind_of(type(value))
+            if child is tensor and type(below) is tuple:
+                known = done.get(id(value))
+                if known is None or known[0] != below:
+                    known = done[id(value)] = (below, resize(value, below))  # type: ignore[arg-type]  # a tensor
+                built.append(known[1])
+            elif child < LIST:
+                built.append(leaf(value, child, below))
             else:
-                stack.append((container, kind, items, node, built, met))
+                stack.append((container, kind, items, parts, node, built, met))
                 if len(stack) == next_check:
                     refuse_cycle([frame[0] for frame in stack])
                     next_check *= 2
-                container, kind, items, built, met = value, child_kind, children(value, child_kind), [], 0
-                node = _subplan(value, below or _NO_PLAN)
+                container, kind, built, met = value, child, [], 0
+                node = below if type(below) is dict else _subplan(value, below)
+                parts = _parts(value, child) if child > MAPPING else _NO_PARTS
+                items = children(value, child, parts)
                 break
         else:
             if met < len(node):
                 _refuse_missing(container, kind, node)
-            made = _assemble(container, kind, built)
+            cls = type(container)
+            if cls is list:
+                made: object = built
+            elif cls is dict:
+                made = dict(zip(container, built))  # type: ignore[call-overload]  # noqa: B905  # one for each key
+            else:
+                made = tuple(built) if cls is tuple else _assemble(container, kind, parts, built)
             if not stack:
                 return made
-            container, kind, items, node, built, met = stack.pop()
+            container, kind, items, parts, node, built, met = stack.pop()
             built.append(made)
 
 
-def _rebuild_leaf(value: object, kind: Kind, plan: Plan | Axes, copier: _Copier) -> object:
-    if isinstance(plan, dict) and plan:
-        _refuse_missing(value, kind, plan)
-    if isinstance(value, torch.Tensor):
-        return copier.tensor(value, plan or ())  # type: ignore[arg-type]  # a plan that names parts was refused above
-    if plan:
-        raise _not_a_tensor(value)
-    return copier.leaf(value)
+class _Copier:
+    """Copies leaves, each object once.
+
+    Args:
+        resize: Makes the new tensor of one that the plan names.
+    """
+
+    def __init__(self, resize: Resize) -> None:
+        self._resize = resize
+        self.tensors: dict[int, tuple[Axes, torch.Tensor]] = {}
+        self._memo: dict[int, object] = {}
+
+    def tensor(self, value: torch.Tensor, axes: Axes) -> torch.Tensor:
+        """The tensor at its new size, the same one again where it occurs again."""
+        known = self.tensors.get(id(value))
+        if known is None or known[0] != axes:
+            known = self.tensors[id(value)] = (axes, self._resize(value, axes) if axes else isolated(value))
+        return known[1]
+
+    def leaf(self, value: object, kind: Kind, below: Plan | Axes) -> object:
+        """Any leaf; refuses one that the plan says is something else."""
+        if type(value) in _ATOMS and not below:
+            return value
+        if isinstance(below, dict) and below:
+            _refuse_missing(value, kind, below)
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value, below if isinstance(below, tuple) else ())
+        if below:
+            raise _not_a_tensor(value)
+        return copy.deepcopy(value, self._memo)
+
+
+def _parts(value: object, kind: Kind) -> _Parts:
+    """The attributes of an object, which are work to find; nothing for other containers."""
+    return attributes(value, kind) if kind >= DATACLASS else _NO_PARTS
 
 
 def _subplan(value: object, below: Plan | Axes) -> Plan:
@@ -138,45 +173,42 @@ def _not_a_tensor(value: object) -> MissingAttributeError:
 
 def _refuse_missing(container: object, kind: Kind, node: Plan) -> None:
     """Says which part of the plan a container lacks."""
-    present = {key for key, _ in children(container, kind)} if kind >= Kind.LIST else set()
+    present = {key for key, _ in children(container, kind)} if kind >= LIST else set()
     missing = next(key for key in node if key not in present)
-    error = {Kind.MAPPING: MissingKeyError, Kind.LIST: MissingIndexError, Kind.TUPLE: MissingIndexError}
+    error = {MAPPING: MissingKeyError, LIST: MissingIndexError, TUPLE: MissingIndexError}
     raise error.get(kind, MissingAttributeError)(
         f"a tensor was learned below {missing!r}, found a {type(container).__name__} without it",
         hint="give inputs that are built like the samples that were learned",
     )
 
 
-def _assemble(old: object, kind: Kind, parts: list[object]) -> object:
-    """A container of the type of the old one with other parts, in walking order."""
-    cls = type(old)
-    if cls is list:
-        return parts
-    if cls is dict:
-        return dict(zip(old, parts, strict=True))  # type: ignore[call-overload]  # a dict by the line above
-    if cls is tuple:
-        return tuple(parts)
-    if kind is Kind.TUPLE:
-        return _with_items(cast("tuple[object, ...]", old), parts)
-    if kind is Kind.LIST:
+def _assemble(old: object, kind: Kind, parts: _Parts, built: list[object]) -> object:
+    """A container of a type of its own like the old one that holds what was built, in walking order."""
+    if kind is TUPLE:
+        return _with_items(cast("tuple[object, ...]", old), built)
+    if kind is LIST:
         new = copy.copy(cast("list[object]", old))
-        new[:] = parts
+        new[:] = built
         return new
-    if kind is Kind.MAPPING:
-        return _with_values(cast("Mapping[object, object]", old), parts)
-    named = {str(key): part for (key, _), part in zip(children(old, kind), parts, strict=True)}
-    return _with_fields(old, named) if kind is Kind.DATACLASS else _with_attributes(old, named)
+    if kind is MAPPING:
+        return _with_values(cast("Mapping[object, object]", old), built)
+    if kind is DATACLASS:
+        made = _with_fields(old, [str(name) for name, _ in parts], built)
+        if len(getattr(made, "__dict__", ())) > len(built):
+            _copy_other_attributes(made, {name for name, _ in parts})
+        return made
+    return _with_attributes(old, parts, built)
 
 
-def _with_items(old: tuple[object, ...], parts: list[object]) -> tuple[object, ...]:
-    if all(new is was for new, was in zip(parts, old, strict=True)):
+def _with_items(old: tuple[object, ...], built: list[object]) -> tuple[object, ...]:
+    if all(new is was for new, was in zip(built, old, strict=True)):
         return old
     make = getattr(old, "_make", None) or type(old)
-    return cast("tuple[object, ...]", make(parts))
+    return cast("tuple[object, ...]", make(built))
 
 
-def _with_values(old: Mapping[object, object], parts: list[object]) -> Mapping[object, object]:
-    values = dict(zip(old, parts, strict=True))
+def _with_values(old: Mapping[object, object], built: list[object]) -> Mapping[object, object]:
+    values = dict(zip(old, built, strict=True))
     if not isinstance(old, MutableMapping):
         make = cast("Callable[[object], Mapping[object, object]]", type(old))  # as read-only mappings are made
         return make(values)
@@ -188,26 +220,31 @@ def _with_values(old: Mapping[object, object], parts: list[object]) -> Mapping[o
     return new
 
 
-def _with_fields(old: object, parts: dict[str, object]) -> object:
+def _with_fields(old: object, names: Sequence[str], built: Sequence[object]) -> object:
     """A dataclass instance made without its constructor, as a copy is: frozen and computed fields are no obstacle."""
-    cls = type(old)
-    new = object.__new__(cls)
+    new = object.__new__(type(old))
     own = getattr(old, "__dict__", None)
     if own:
         new.__dict__.update(own)
-    for name, part in parts.items():
+    for name, part in zip(names, built, strict=True):
         object.__setattr__(new, name, part)
     return new
 
 
-def _with_attributes(old: object, parts: dict[str, object]) -> object:
-    """A deep copy of a registered object that takes the parts made already instead of copying their originals."""
-    memo: dict[int, object] = {id(getattr(old, name)): part for name, part in parts.items()}
-    new = copy.deepcopy(old, memo)
-    for name, part in parts.items():
-        if getattr(new, name, None) is not part:
-            setattr(new, name, part)
-    return new
+def _copy_other_attributes(made: object, fields: set[object]) -> None:
+    """Copies what a dataclass instance holds beside its fields."""
+    for name in vars(made).keys() - fields:
+        object.__setattr__(made, name, copy.deepcopy(vars(made)[name]))
+
+
+def _with_attributes(old: object, parts: _Parts, built: list[object]) -> object:
+    """A deep copy of a registered object that takes what was built instead of copying the originals."""
+    memo: dict[int, object] = {id(part): new for (_, part), new in zip(parts, built, strict=True)}
+    made = copy.deepcopy(old, memo)
+    for (name, _), new in zip(parts, built, strict=True):
+        if getattr(made, str(name), None) is not new:
+            setattr(made, str(name), new)
+    return made
 
 
 def replace_part(container: object, accessor: object, value: object, *, attribute: bool) -> object:
@@ -228,7 +265,6 @@ def _replace_attribute(container: object, name: str, value: object) -> object:
     try:
         setattr(container, name, value)
     except dataclasses.FrozenInstanceError:
-        fields = {field.name for field in dataclasses.fields(container)}  # type: ignore[arg-type]  # frozen, so a dataclass
-        parts = {field: getattr(container, field) for field in fields if hasattr(container, field)}
-        return _with_fields(container, {**parts, name: value})
+        parts = {str(field): part for field, part in attributes(container, DATACLASS)} | {name: value}
+        return _with_fields(container, list(parts), list(parts.values()))
     return container

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import torch
@@ -12,7 +13,7 @@ from aitune.torch.config import config
 from aitune.torch.module.batch_axes import BatchAxisCandidate, batch_size_of, shared_axis
 from aitune.torch.module.batching import batch_tensor, batch_to_make, resized_copy, resized_view
 from aitune.torch.module.codec import read_metadata, write_metadata
-from aitune.torch.module.containers import ATOMS, Kind, children, kind_of
+from aitune.torch.module.containers import ATOMS, LIST, children, kind_of
 from aitune.torch.module.errors import MissingAttributeError, StructureError
 from aitune.torch.module.identity import Identity
 from aitune.torch.module.json_values import other_summary, tensor_summary
@@ -64,13 +65,13 @@ class SampleMetadata:
         self._plan_memo: BatchPlan | None = None
 
     @classmethod
-    def from_inputs(cls, inputs: object, strict: bool = False, batch_size: int | None = None) -> Self:
+    def from_inputs(cls, inputs: object, strict: bool = False, batch_size: float | None = None) -> Self:
         """The metadata of one call's arguments.
 
         Args:
             inputs: Arguments by name of the forward parameter; anything a walk takes will do.
             strict: Keep leaves that are no tensors.
-            batch_size: Batch size of the sample. None or 0: that of the global context, unknown where it has none.
+            batch_size: Batch size of the sample, NaN where unknown. None or 0: that of the global context, if any.
 
         Raises:
             SampleValueError: If the batch size is not a positive int.
@@ -80,7 +81,7 @@ class SampleMetadata:
         return cls(*_leaves(inputs, strict, batch_size, is_output=False), strict, phase)
 
     @classmethod
-    def from_outputs(cls, output: object, strict: bool = False, batch_size: int | None = None) -> Self:
+    def from_outputs(cls, output: object, strict: bool = False, batch_size: float | None = None) -> Self:
         """The metadata of what one call returned; arguments and errors as in :meth:`from_inputs`."""
         return cls(*_leaves(output, strict, batch_size, is_output=True), strict)
 
@@ -209,7 +210,7 @@ class SampleMetadata:
         if not self.has_some_batch_axis():
             return
         tree = self._plan(None).tree
-        made = rebuild(inputs, tree, lambda tensor, axes: resized_view(tensor, axes, size))
+        made = rebuild(inputs, tree, partial(resized_view, size))
         grown = SampleMetadata.from_inputs(made, strict=True, batch_size=size)
         for _, spec in grown._tensor_data:
             spec.drop_evidence()
@@ -231,7 +232,7 @@ class SampleMetadata:
         """
         size = batch_to_make(batch_size)
         tree = self._plan(self.shared_batch_axis() if shared_axis_only else None).tree
-        made = rebuild(inputs, tree, lambda tensor, axes: resized_copy(tensor, axes, size))
+        made = rebuild(inputs, tree, partial(resized_copy, size))
         return cast("Inputs", made)
 
     def to_dict(self) -> dict[str, Any]:
@@ -273,7 +274,7 @@ class SampleMetadata:
         self._identity_memo = None
 
 
-def _leaves(data: object, strict: bool, batch_size: int | None, is_output: bool) -> tuple[TensorData, OtherData]:
+def _leaves(data: object, strict: bool, batch_size: float | None, is_output: bool) -> tuple[TensorData, OtherData]:
     """Places of tensors and, where strict, of the other leaves."""
     size = batch_size_of(batch_size or global_context.get(BATCH_SIZE_KEY), zero_is_unknown=True)
     sizes = batch_sizes_of(size)
@@ -293,7 +294,7 @@ def _leaves(data: object, strict: bool, batch_size: int | None, is_output: bool)
 def _phase(inputs: object) -> str | None:
     """The phase that the last leaf below the parameter ``cache_position`` tells."""
     kind = kind_of(type(inputs))
-    if kind < Kind.LIST:
+    if kind < LIST:
         return None
     last: object = None
     for name, part in children(inputs, kind):

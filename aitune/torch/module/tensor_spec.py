@@ -38,12 +38,12 @@ _EVIDENCE = ("_batch_sizes", "_dtypes")
 
 
 class _Evidence:
-    """Slots beside the fields; unset in a spec made by hand, where they follow from the fields."""
+    """Slots beside the fields; None where what they say follows from the fields."""
 
     __slots__ = _EVIDENCE
 
-    _batch_sizes: frozenset[int]
-    _dtypes: frozenset[torch.dtype]
+    _batch_sizes: frozenset[int] | None
+    _dtypes: frozenset[torch.dtype] | None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -71,6 +71,10 @@ class TensorSpec(_Evidence):
     max_shape: list[int]
     dtype: torch.dtype | None
     _bs_multipliers: list[float]
+
+    def __post_init__(self) -> None:
+        self._batch_sizes = None
+        self._dtypes = None
 
     @staticmethod
     def from_tensor(tensor: torch.Tensor, batch_size: float | None) -> TensorSpec:
@@ -113,18 +117,14 @@ class TensorSpec(_Evidence):
     @property
     def batch_sizes(self) -> frozenset[int]:
         """The distinct batch sizes that samples came with."""
-        try:
-            return self._batch_sizes
-        except AttributeError:
-            return _implied_batch_sizes(self)
+        return _implied_batch_sizes(self) if self._batch_sizes is None else self._batch_sizes
 
     @property
     def dtypes(self) -> frozenset[torch.dtype]:
         """Every dtype seen."""
-        try:
+        if self._dtypes is not None:
             return self._dtypes
-        except AttributeError:
-            return frozenset() if self.dtype is None else frozenset({self.dtype})
+        return frozenset() if self.dtype is None else frozenset({self.dtype})
 
     def update_shapes_seen(self, other: TensorSpec) -> None:
         """Learns everything that another spec has learned.
@@ -135,11 +135,10 @@ class TensorSpec(_Evidence):
         shape, low, high, ratios = self.shape, self.min_shape, self.max_shape, self._bs_multipliers
         if len(shape) != len(other.shape):
             raise StructureError(f"specs to merge must have one rank, found {shape} and {other.shape}")
-        sizes, more_sizes = self.batch_sizes, other.batch_sizes
-        dtypes, more_dtypes = self.dtypes, other.dtypes
+        _merge_evidence(self, other)
         axis = 0
-        for theirs, their_low, their_high, ratio in zip(
-            other.shape, other.min_shape, other.max_shape, other._bs_multipliers, strict=True
+        for theirs, their_low, their_high, ratio in zip(  # noqa: B905  # ranks were compared; strict costs a tenth
+            other.shape, other.min_shape, other.max_shape, other._bs_multipliers
         ):
             if their_low < low[axis]:
                 low[axis] = their_low
@@ -147,15 +146,14 @@ class TensorSpec(_Evidence):
                 high[axis] = their_high
             mine = shape[axis]
             if ratio != ratios[axis]:
-                shape[axis] = _label_without_ratio(axis, mine, theirs, ratio, ratios[axis])
+                if mine != theirs or type(mine) is str:
+                    shape[axis] = _label_without_ratio(axis, mine, theirs, ratio, ratios[axis])
                 ratios[axis] = NAN
             elif mine != theirs and (type(mine) is int or type(theirs) is str):
                 shape[axis] = join_labels(axis, mine, theirs, ratio)
                 if not is_batch(shape[axis]):
                     ratios[axis] = NAN
-            axis += 1
-        self._batch_sizes = sizes if more_sizes <= sizes else sizes | more_sizes
-        self._dtypes = dtypes if more_dtypes <= dtypes else dtypes | more_dtypes
+            axis += 1  # noqa: SIM113  # enumerate makes another tuple for each axis
 
     def get_batch_axis_multipliers(self) -> dict[int, int]:
         """Size per unit of batch of each batch axis.
@@ -261,7 +259,6 @@ class TensorSpec(_Evidence):
 
 
 _NO_SIZES: frozenset[int] = frozenset()
-_ONE_DTYPE: dict[torch.dtype, frozenset[torch.dtype]] = {}
 _new_spec = TensorSpec.__new__
 
 
@@ -275,16 +272,15 @@ def spec_of(tensor: torch.Tensor, batch_size: float, batch_sizes: frozenset[int]
     """
     if tensor.is_nested:
         return _spec_of_nested(tensor, batch_size)
-    sizes = list(tensor.shape)
-    dtype = tensor.dtype
+    sizes = [*tensor.shape]
     spec = _new_spec(TensorSpec)
-    spec.shape = sizes  # type: ignore[assignment]  # a list of int becomes one of int and str in place
+    spec.shape = sizes
     spec.min_shape = sizes.copy()
     spec.max_shape = sizes.copy()
-    spec.dtype = dtype
+    spec.dtype = tensor.dtype
     spec._bs_multipliers = [size / batch_size for size in sizes]
     spec._batch_sizes = batch_sizes_of(batch_size) if batch_sizes is None else batch_sizes
-    spec._dtypes = _ONE_DTYPE.get(dtype) or _ONE_DTYPE.setdefault(dtype, frozenset({dtype}))
+    spec._dtypes = None
     return spec
 
 
@@ -308,6 +304,17 @@ def _spec_of_nested(tensor: torch.Tensor, batch_size: float) -> TensorSpec:
     )
     spec._batch_sizes = batch_sizes_of(batch_size)
     return spec
+
+
+def _merge_evidence(spec: TensorSpec, other: TensorSpec) -> None:
+    """Takes over batch sizes and dtypes; to be called before the bounds merge, from which missing ones follow."""
+    sizes, more = spec._batch_sizes, other._batch_sizes
+    if sizes is None or more is None:
+        spec._batch_sizes = spec.batch_sizes | other.batch_sizes
+    elif not more <= sizes:
+        spec._batch_sizes = sizes | more
+    if other.dtype is not spec.dtype or other._dtypes is not None:
+        spec._dtypes = spec.dtypes | other.dtypes
 
 
 def _label_without_ratio(axis: int, mine: Entry, theirs: Entry, ratio: float, my_ratio: float) -> Entry:

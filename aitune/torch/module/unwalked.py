@@ -29,9 +29,11 @@ def warn_of_hidden_tensors(leaf: object) -> None:
         return
     if any(isinstance(part, torch.Tensor) for part in _parts(leaf)):
         _told.add(cls)
+        advice = "register its class with Locator.register_user_type, or leave it out with Locator.ignore_type"
+        if isinstance(leaf, Set):
+            advice = "put them into a list, since a set has no order"
         warnings.warn(
-            f"a {type_name(cls)} among the samples holds tensors that are not seen; "
-            "register its class with Locator.register_user_type, or leave it out with Locator.ignore_type",
+            f"a {type_name(cls)} among the samples holds tensors that are not seen; {advice}",
             HiddenTensorWarning,
             stacklevel=4,
         )
@@ -40,6 +42,9 @@ def warn_of_hidden_tensors(leaf: object) -> None:
 def _parts(leaf: object) -> Iterable[object]:
     if isinstance(leaf, Set):
         return leaf
-    values = list(getattr(leaf, "__dict__", {}).values())
-    slots = [name for base in type(leaf).__mro__ for name in getattr(base, "__slots__", ()) if isinstance(name, str)]
-    return [*values, *(getattr(leaf, name, None) for name in slots)]
+    values: list[object] = list(getattr(leaf, "__dict__", {}).values())
+    for base in type(leaf).__mro__:
+        slots = getattr(base, "__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        values += [getattr(leaf, name, None) for name in names]
+    return values
