@@ -163,7 +163,7 @@ def telling_line(text: str) -> str:
     line = " ".join(lines[:2]) if lines[0].endswith("following indices") else lines[0]
     line = re.sub(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", line)
     line = re.sub(r"^(Load model from .*? failed|Exception during (initialization|loading)): ?", "", line)
-    line = re.sub(r"(^|(?<= ))/\S+\.(cc|h):\d+ .*?(\) const|\))(?= [A-Za-z!\[]) ?", "", line)
+    line = re.sub(r"(^|(?<= ))/\S+\.(cc|h):\d+ .*?(\) const|\)|<lambda\(\S*\)>)(?= [A-Za-z!\[]) ?", "", line)
     line = re.sub(
         r"Non-zero status code returned while running (\w+) node\. Name:('.*?') Status Message: ", r"\1 \2: ", line
     )
@@ -198,6 +198,11 @@ _KNOWN = (
         r"No Op registered for (\S+) with domain_version of (\d+)",
         "uses the operator {}, which opset {} does not have",
         "it needs another opset or a custom-operator library; export it with standard operators",
+    ),
+    (
+        r"(?:Could not find an implementation|Failed to find kernel) for (\w+)\((\d+)\)",
+        f"uses the operator {{}} of opset {{}} with types ONNX Runtime {onnxruntime.__version__} cannot run on a CPU",
+        "cast to other types before exporting, or export with a lower opset_version",
     ),
     (
         r"Duplicate definition of name \((.*)\)",

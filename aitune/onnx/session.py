@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -143,8 +144,9 @@ def _array(value: Any) -> Array:
     """An array with the content of a value on the CPU."""
     if value.data_type() != "tensor(bfloat16)":
         return np.asarray(value.numpy())
-    bits = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
-    return np.frombuffer(bits, dtype=np.uint16).reshape(value.shape())
+    shape = tuple(value.shape())
+    bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
+    return np.frombuffer(bits, dtype=np.uint16).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from aitune.errors import SourceError
 from aitune.onnx import runtime_view
 from aitune.onnx.external import companions
+from aitune.onnx.names import rename_values
+from aitune.onnx.outline import read_outline
 from aitune.onnx.reading import VIEWS, describe, read_interface
+from aitune.onnx.wire import WireError, bytes_field
 
 Write = Callable[..., Path]
 FLOAT = TensorProto.FLOAT
@@ -36,7 +40,7 @@ def test_locations_are_found_wherever_a_tensor_can_stand(build: Write) -> None:
     node.attribute.add(name="list", type=9).tensors.append(_tensor("list"))
     node.attribute.add(name="sparse", type=11).sparse_tensor.values.CopyFrom(_tensor("sparse attr"))
     path = build([branch, node], [("x", FLOAT, [1])], [], [_tensor("init", "w"), _tensor("init", "again")])
-    model = __import__("onnx").load(str(path), load_external_data=False)
+    model = onnx.load(str(path), load_external_data=False)
     sparse = model.graph.sparse_initializer.add()
     sparse.values.CopyFrom(_tensor("values", "s"))
     sparse.indices.CopyFrom(_tensor("indices"))
@@ -59,9 +63,6 @@ def test_graphs_nested_without_end_are_refused(build: Write) -> None:
     for _ in range(30):
         graph = helper.make_graph([helper.make_node("If", ["x"], [], then_branch=graph)], "g", [], [])
     assert companions(build(graph.node, [], [])) == ()
-    from aitune.onnx.outline import read_outline
-    from aitune.onnx.wire import WireError, bytes_field
-
     payload = b""
     for _ in range(120):
         payload = bytes_field(1, bytes_field(5, bytes_field(6, payload)))
@@ -184,3 +185,16 @@ def test_small_external_tensors_still_shape_a_large_model(build: Write, monkeypa
     (path.parent / "w.bin").write_bytes(bytes(8) + (2).to_bytes(8, "little") + (-1).to_bytes(8, "little", signed=True))
     monkeypatch.setattr(runtime_view, "WHOLE_BYTES", 0)
     assert describe(path).outputs[0].shape == (2, None)
+
+
+def test_three_gigabytes_of_weights_are_described_and_renamed_without_reading_them(external: Write) -> None:
+    """What protobuf could not hold never passes through it: the data stays a file beside the model."""
+    elements = 3 << 28
+    path = external(data=b"", dims=elements)
+    with (path.parent / "w.bin").open("r+b") as file:
+        file.truncate(4 * elements)  # a hole: no disk is used
+    assert describe(path).outputs[0].shape == ("N", elements)
+    rename_values(path, {"y": "sum"})
+    found = describe(path)
+    assert (found.outputs[0].name, found.companions) == ("sum", ("w.bin",))
+    assert path.stat().st_size < 1000

@@ -212,6 +212,25 @@ def test_candidates_start_with_the_plain_default(relu: Write, cores: int, names:
         assert candidate.open().run({"x": np.ones((1, 4), np.float32)})["y"].shape == (1, 4)
 
 
-def test_an_error_without_a_text_still_says_something() -> None:
-    """A runtime that gives no reason is quoted as such."""
-    assert telling_line(" \n") == "no reason given"
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (" \n", "no reason given"),
+        (
+            "[ONNXRuntimeError] : 1 : FAIL : Load model from a b.onnx failed:Protobuf parsing failed.",
+            "Protobuf parsing failed",
+        ),
+        (
+            "Exception during initialization: /o/c.cc:2 o::C::C(const T&)::<lambda()> Failed to construct",
+            "Failed to construct",
+        ),
+        ("/o/a.cc:1 bool o::F(const std::map<int, int>&) const [E] : 1 : FAIL : bad", "[E] : 1 : FAIL : bad"),
+        (
+            "Non-zero status code returned while running Gather node. Name:'g' Status Message: out of range",
+            "Gather 'g': out of range",
+        ),
+    ],
+)
+def test_the_telling_part_of_an_error_is_kept(text: str, line: str) -> None:
+    """Codes, source positions and signatures say nothing to a user; the reason does."""
+    assert telling_line(text) == line
