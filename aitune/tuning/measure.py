@@ -122,12 +122,12 @@ def ratios(times: Sequence[float], reference: Sequence[float]) -> Interval:
 def _outside(count: int) -> int:
     """How many values may lie beyond each end of the interval: a binomial tail of at most 2.5 %."""
     tail, outside = 0.0, 0
-    for successes in range(count // 2):
-        tail += math.comb(count, successes) / 2.0**count
+    for below in range(count // 2):
+        tail += math.comb(count, below) / 2.0**count
         if tail > 0.025:
             break
-        outside = successes + 1
-    return min(outside, (count - 1) // 2)
+        outside = below
+    return outside
 
 
 def _warm_up(name: str, run: Callable[[], object], times: Times, clock: Clock) -> int:
