@@ -109,7 +109,7 @@ def domain(spec: TunedTensorSpec, *, zeros_valid: bool = True) -> InputDomain:
 
 
 def evidence(
-    inputs: Sequence[TunedTensorSpec], *, batched: bool = True, reason: str = "", **fields: object
+    inputs: Sequence[TunedTensorSpec], /, *, batched: bool = True, reason: str = "", **fields: object
 ) -> Evidence:
     """Evidence as a tuner leaves it."""
     reason = reason or ("rows are independent at batch sizes 1, 3 and 8" if batched else "output 'y' has no batch")
