@@ -1,0 +1,449 @@
+"""Each live check against a Triton in memory: content with what is right, and not with what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aitune.numerics.samples import SAMPLE_FILE_NAME, Request, write_samples
+from aitune.records import DType, TunedTensorSpec
+from aitune.triton.checks_live import CHECKS
+from aitune.triton.checks_live.context import BudgetSpent
+from aitune.triton.checks_live.numbers import check_numbers
+from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerUnreachable
+from aitune.triton.subjects import Published, make_request
+
+
+def with_samples(stage, folder):
+    """Keep samples of all three labels."""
+    requests = []
+    for label in ("smallest", "typical", "largest"):
+        inputs = make_request(stage.subject(), label, seed=1)
+        requests.append(Request(label=label, origin="synthetic", inputs=inputs, outputs=stage.fake.model(inputs)))
+    artifact = stage.artifact
+    kept = write_samples(folder, SAMPLE_FILE_NAME, requests, inputs=artifact.inputs, outputs=artifact.outputs)
+    stage.artifact = replace(artifact, evidence=replace(artifact.evidence, samples=kept))
+    stage.published = replace(stage.published, artifact=stage.artifact)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_is_content_with_what_is_right(name, stage, tmp_path) -> None:
+    """No check complains about a model that is served as it was recorded."""
+    with_samples(stage, tmp_path)
+    result = CHECKS[name](stage.context())
+    assert (result.name, result.status) == (name, "pass"), result
+
+
+def test_a_model_that_is_not_ready_fails(stage) -> None:
+    """Each protocol is asked."""
+    stage.fake.ready_answer = False
+    assert "not ready over grpc, http" in CHECKS["ready"](stage.context()).detail
+
+
+def test_a_changed_config_is_shown_field_by_field(stage) -> None:
+    """The line gives both values."""
+    stage.fake.config.dynamic_batching.max_queue_delay_microseconds = 12345
+    result = CHECKS["config"](stage.context())
+    assert result.status == "fail"
+    assert "served '12345'" in result.detail
+
+
+def test_a_hand_edited_config_is_a_warning(stage) -> None:
+    """What is served is what lies there, but it is not what was published."""
+    stage.published = replace(stage.published, edits=("max_batch_size: 4, expected 8",))
+    result = CHECKS["config"](stage.context())
+    assert result.status == "warn"
+    assert "edited after publication: max_batch_size: 4" in result.detail
+
+
+def test_without_a_repository_the_config_is_compared_with_nothing(stage) -> None:
+    """A skip says why."""
+    stage.published = None
+    assert CHECKS["config"](stage.context()).status == "skip"
+
+
+def test_a_restricted_endpoint_is_a_skip_with_its_reason(stage) -> None:
+    """The operator closed it, so nobody can tell."""
+
+    def closed(metadata):
+        raise EndpointRestricted("the metadata is restricted")
+
+    stage.fake.metadata_change = closed
+    result = CHECKS["metadata"](stage.context())
+    assert result.status == "skip"
+    assert "is restricted" in result.detail
+
+
+def test_a_record_that_got_lost_fails(stage) -> None:
+    """The parameters were cleaned."""
+    stage.fake.config.parameters.clear()
+    assert CHECKS["record"](stage.context()).status == "fail"
+
+
+def test_a_record_of_other_weights_is_named(stage) -> None:
+    """Fingerprints are shown short."""
+    stage.published = replace(stage.published, artifact=replace(stage.artifact, fingerprint="b" * 64))
+    result = CHECKS["record"](stage.context())
+    assert result.status == "fail"
+    assert "bbbbbbbbbbbb published, aaaaaaaaaaaa served" in result.detail
+
+
+def test_a_record_with_other_bounds_is_told_by_its_field(stage) -> None:
+    """The line names tensor and field."""
+    wider = TunedTensorSpec("x", DType.FLOAT32, ("batch", 4), (1, 4), (16, 4), 0)
+    stage.published = replace(stage.published, artifact=replace(stage.artifact, inputs=(wider,)))
+    assert "input 'x': max_shape (16, 4) published, (8, 4) served" in CHECKS["record"](stage.context()).detail
+
+
+def test_a_record_with_another_verdict_is_told(stage, retold) -> None:
+    """Even where tensors and fingerprint agree."""
+    stage.published = replace(stage.published, artifact=retold(stage.artifact, probe=None))
+    assert "batching verdict or probe differ" in CHECKS["record"](stage.context()).detail
+
+
+def test_a_record_can_be_read_from_the_server_alone(stage) -> None:
+    """No repository is needed."""
+    stage.published = None
+    result = CHECKS["record"](stage.context())
+    assert (result.status, result.detail) == ("pass", "read from the server: aaaaaaaaaaaa")
+
+
+def metadata_mutants():
+    """Ways for metadata to differ, with what must be said."""
+
+    def first(rows, **fields):
+        return (replace(rows[0], **fields), *rows[1:])
+
+    return {
+        "another type": (
+            lambda m: replace(m, outputs=first(m.outputs, datatype="FP64")),
+            "dtype float32 published, float64",
+        ),
+        "a size off by one": (lambda m: replace(m, outputs=first(m.outputs, shape=(-1, 4))), "sizes"),
+        "no batch axis": (lambda m: replace(m, inputs=first(m.inputs, shape=(4,))), "sizes"),
+        "an unknown type": (lambda m: replace(m, inputs=first(m.inputs, datatype="INT4")), "no element type"),
+        "another name": (
+            lambda m: replace(m, inputs=first(m.inputs, name="z")),
+            "'z' is served, but not in the contract",
+        ),
+        "a missing output": (lambda m: replace(m, outputs=()), "is in the contract, but not served"),
+        "another version": (lambda m: replace(m, versions=("7",)), "version 1 is not among the served 7"),
+    }
+
+
+@pytest.mark.parametrize("name", metadata_mutants())
+def test_metadata_that_differs_fails(name, stage) -> None:
+    """Every field of every tensor counts."""
+    change, words = metadata_mutants()[name]
+    stage.fake.metadata_change = change
+    result = CHECKS["metadata"](stage.context())
+    assert result.status == "fail"
+    assert words in result.detail
+
+
+@pytest.mark.parametrize(("size", "status"), [(16, "fail"), (4, "warn"), (0, "warn")])
+def test_another_batch_size_is_told(size: int, status: str, stage) -> None:
+    """A larger batch than the proved one is wrong, a smaller one only slow."""
+    config = stage.fake.config
+    if size == 0:
+        config.ClearField("dynamic_batching")
+        for tensor in (*config.input, *config.output):
+            tensor.dims.insert(0, -1)
+    config.max_batch_size = size
+    result = CHECKS["metadata"](stage.context())
+    assert result.status == status
+    assert f"max_batch_size {size} is served, 8 was tuned" in result.detail
+
+
+def test_other_weights_are_found_out(stage) -> None:
+    """The config claims one thing, the answers prove another."""
+    stage.fake.model = lambda inputs: {"y": inputs["x"] @ np.ones((4, 3), np.float32)}
+    context = stage.context()
+    result = CHECKS["fingerprint"](context)
+    assert result.status == "fail"
+    assert "claimed aaaaaaaaaaaa, but other weights answer" in result.detail
+    assert context.proved == ""
+
+
+def test_a_stale_version_is_named(stage, tmp_path) -> None:
+    """An older record matches the answers."""
+
+    def old(inputs):
+        return {"y": inputs["x"] @ np.ones((4, 3), np.float32)}
+
+    from aitune.numerics import make_probe
+
+    probe = make_probe(old, stage.artifact.inputs, stage.artifact.outputs, stage.artifact.evidence.inputs)
+    sibling = replace(stage.artifact, fingerprint="c" * 64, evidence=replace(stage.artifact.evidence, probe=probe))
+    stage.published = replace(stage.published, siblings={"0": sibling, "1": stage.artifact})
+    stage.fake.model = old
+    context = stage.context()
+    assert "but version 0 (cccccccccccc) answers" in CHECKS["fingerprint"](context).detail
+    assert context.proved == "c" * 64
+
+
+def test_a_probe_that_is_refused_proves_nothing(stage) -> None:
+    """The refusal is part of the answer."""
+    stage.fake.change = lambda answer, inputs: (_ for _ in ()).throw(InferenceRefused("no"))
+    assert "the probe was refused: no" in CHECKS["fingerprint"](stage.context()).detail
+
+
+def test_a_probe_answered_in_another_type_proves_nothing(stage) -> None:
+    """Types are compared before numbers."""
+    stage.fake.change = lambda answer, inputs: {"y": answer["y"].astype(np.float64)}
+    assert "is float64, recorded float32" in CHECKS["fingerprint"](stage.context()).detail
+
+
+def test_without_a_probe_nothing_is_proved(stage, retold) -> None:
+    """A skip, with what is claimed."""
+    stage.published = replace(stage.published, artifact=retold(stage.artifact, probe=None))
+    stage.fake.config.parameters.clear()
+    result = CHECKS["fingerprint"](stage.context())
+    assert (result.status, "no golden probe" in result.detail) == ("skip", True)
+
+
+ANSWERS = {
+    "wrong scale": (lambda a, i: {"y": a["y"] * np.float32(1.01)}, "values differ"),
+    "NaN at the largest batch": (
+        lambda a, i: {"y": a["y"] * (np.nan if len(a["y"]) == 8 else 1)},
+        "largest over grpc: output 'y'",
+    ),
+    "a type of its own": (lambda a, i: {"y": a["y"].astype(np.float64)}, "is float64, recorded float32"),
+    "a row too few": (lambda a, i: {"y": a["y"][:-1]} if len(a["y"]) > 1 else a, "shape"),
+    "another output": (lambda a, i: {"z": a["y"]}, "output 'y' is missing"),
+    "reversed rows": (lambda a, i: {"y": a["y"][::-1]}, "largest over grpc"),
+    "a sign lost": (lambda a, i: {"y": np.abs(a["y"])}, "values differ"),
+    "half precision inside": (
+        lambda a, i: {"y": (a["y"] * 1.003).astype(np.float16).astype(np.float32)},
+        "values differ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_numbers_that_differ_from_the_samples_fail(name, stage, tmp_path) -> None:
+    """Every kind of wrong answer is seen."""
+    with_samples(stage, tmp_path)
+    change, words = ANSWERS[name]
+    stage.fake.change = change
+    result = CHECKS["numbers"](stage.context())
+    assert result.status == "fail"
+    assert words in result.detail
+
+
+def test_numbers_that_only_one_protocol_gets_wrong_fail(stage, tmp_path) -> None:
+    """Both are asked: the second protocol's answer is the wrong one."""
+    with_samples(stage, tmp_path)
+    asked = []
+
+    def second_time(answer, inputs):
+        asked.append(1)
+        return {"y": answer["y"] + 1} if len(asked) % 2 == 0 else answer
+
+    stage.fake.change = second_time
+    assert "over http" in CHECKS["numbers"](stage.context()).detail
+
+
+def test_a_recorded_nan_is_a_warning(make_stage, tmp_path) -> None:
+    """It is what was recorded, and somebody should look at it all the same."""
+
+    def model(inputs):
+        return {"y": np.full((len(inputs["x"]), 3), np.nan, np.float32)}
+
+    x, y = (TunedTensorSpec(n, DType.FLOAT32, ("batch", s), (1, s), (8, s), 0) for n, s in (("x", 4), ("y", 3)))
+    stage = make_stage(model, (x,), (y,))
+    with_samples(stage, tmp_path)
+    result = CHECKS["numbers"](stage.context())
+    assert result.status == "warn"
+    assert "NaN or infinite" in result.detail
+
+
+def test_without_samples_the_artifact_itself_is_the_reference(stage) -> None:
+    """Something that runs it was handed in."""
+    result = check_numbers(stage.context(), run=stage.fake.model)
+    assert "3 made-up requests (smallest, typical, largest)" in result.detail
+    stage.fake.change = lambda answer, inputs: {"y": answer["y"] * 2}
+    assert check_numbers(stage.context(), run=stage.fake.model).status == "fail"
+
+
+def test_without_any_reference_the_protocols_are_compared(stage) -> None:
+    """Answers that depend on the protocol are wrong on one of them."""
+    result = CHECKS["numbers"](stage.context())
+    assert "no recorded answers" in result.detail
+    noise = iter(range(100))
+    stage.fake.change = lambda answer, inputs: {"y": answer["y"] + next(noise)}
+    assert "differs between protocols" in CHECKS["numbers"](stage.context()).detail
+
+
+def test_rows_that_depend_on_their_neighbours_fail(stage) -> None:
+    """Shapes are perfect, values are not."""
+    stage.fake.model = lambda inputs: {"y": (inputs["x"] / inputs["x"].sum(0))[:, :3]}
+    result = CHECKS["rows"](stage.context())
+    assert result.status == "fail"
+    assert "a batch of 3 is not answered as its rows are alone" in result.detail
+
+
+def test_two_rows_for_one_fail(stage) -> None:
+    """Clients would get the rows of others."""
+    stage.fake.model = lambda inputs: {"y": np.repeat(inputs["x"][:, :3], 2, axis=0)}
+    result = CHECKS["rows"](stage.context())
+    assert (result.status, "2 rows for 1" in result.detail) == ("fail", True)
+
+
+def test_a_refused_row_fails(stage) -> None:
+    """The request was valid."""
+    stage.fake.change = lambda answer, inputs: (_ for _ in ()).throw(InferenceRefused("out of memory"))
+    assert "a valid request was refused: out of memory" in CHECKS["rows"](stage.context()).detail
+
+
+def test_a_model_without_batches_has_no_rows_to_compare(make_stage) -> None:
+    """A skip says so."""
+    x, y = (TunedTensorSpec(n, DType.FLOAT32, (2, s), (2, s), (2, s)) for n, s in (("x", 4), ("y", 3)))
+    stage = make_stage(lambda inputs: {"y": inputs["x"][:, :3] * 2}, (x,), (y,))
+    assert CHECKS["rows"](stage.context()).status == "skip"
+    result = CHECKS["concurrency"](stage.context())
+    assert (result.status, "nothing to merge" in result.detail) == ("pass", True)
+
+
+def test_clients_that_get_each_others_answers_fail(stage) -> None:
+    """Alone everybody is answered rightly."""
+    inside, lock = [], threading.Lock()
+
+    def swapped(answer, inputs):
+        with lock:
+            inside.append(answer)
+        time.sleep(0.002)
+        with lock:
+            other = inside[0] if len(inside) > 1 else answer
+            inside.clear()
+        return {"y": np.resize(other["y"], answer["y"].shape)}
+
+    stage.fake.change = swapped
+    result = CHECKS["concurrency"](stage.context())
+    assert (result.status, "an answer that is not its own" in result.detail) == ("fail", True)
+
+
+def test_a_server_that_never_merges_fails(stage) -> None:
+    """Statistics are proof: as many executions as requests."""
+    stage.fake.merging = False
+    result = CHECKS["concurrency"](stage.context())
+    assert (result.status, "no batch was formed" in result.detail) == ("fail", True)
+
+
+def test_a_foreign_server_that_does_not_merge_is_a_warning(stage) -> None:
+    """It was asked only a few times."""
+    stage.fake.merging, stage.own = False, False
+    assert CHECKS["concurrency"](stage.context()).status == "warn"
+
+
+def test_equal_answers_cannot_show_a_mix_up(make_stage) -> None:
+    """So the check says that it could not see one."""
+    x, y = (TunedTensorSpec(n, DType.FLOAT32, ("batch", s), (1, s), (8, s), 0) for n, s in (("x", 4), ("y", 3)))
+    stage = make_stage(lambda inputs: {"y": np.ones((len(inputs["x"]), 3), np.float32)}, (x,), (y,))
+    result = CHECKS["concurrency"](stage.context())
+    assert (result.status, "could not be seen" in result.detail) == ("warn", True)
+
+
+def free_stage(make_stage):
+    """A model with a free axis of 2 to 8."""
+    x = TunedTensorSpec("x", DType.FLOAT32, ("batch", "length"), (1, 2), (4, 8), 0)
+    y = TunedTensorSpec("y", DType.FLOAT32, ("batch", 1), (1, 1), (4, 1), 0)
+    return make_stage(lambda inputs: {"y": inputs["x"].sum(1, keepdims=True)}, (x,), (y,), {"x": (1, 4)})
+
+
+@pytest.mark.parametrize(("strict", "status"), [(False, "warn"), (True, "fail")])
+def test_sizes_beyond_the_tuned_range_are_reported(strict: bool, status: str, make_stage) -> None:
+    """Triton has no upper bound of its own, so this is the user's decision."""
+    stage = free_stage(make_stage)
+    stage.options["strict_bounds"] = strict
+    result = CHECKS["bounds"](stage.context())
+    assert result.status == status
+    assert result.notes == (
+        "length 'x' of 1 where 2..8 was tuned: accepted beyond the tuned range",
+        "length 'x' of 9 where 2..8 was tuned: accepted beyond the tuned range",
+    )
+
+
+def test_a_server_that_is_hurt_by_a_size_beyond_the_range_fails(make_stage) -> None:
+    """A valid request before and after must get the same answer."""
+    stage = free_stage(make_stage)
+    hurt = []
+
+    def change(answer, inputs):
+        hurt.extend([1] * (inputs["x"].shape[1] > 8))
+        return {"y": answer["y"] + len(hurt)}
+
+    stage.fake.change = change
+    assert "a valid one is answered differently" in CHECKS["bounds"](stage.context()).detail
+
+
+def test_malformed_requests_that_are_accepted_fail(stage) -> None:
+    """Each is named."""
+    stage.fake.lenient = True
+    result = CHECKS["refusals"](stage.context())
+    assert result.status == "fail"
+    assert any("a batch of 9 where 8 is the most was accepted" in note for note in result.notes)
+    assert any("an input the model does not have was accepted" in note for note in result.notes)
+
+
+def test_a_server_that_dies_of_a_bad_request_is_noticed(stage) -> None:
+    """The next request finds nobody; what that means is decided where the server's owner is known."""
+    check, dead = stage.fake.check, []
+
+    def deadly(inputs):
+        if dead:
+            raise ServerUnreachable("gone")
+        try:
+            check(inputs)
+        except InferenceRefused:
+            dead.append(1)
+            raise
+
+    stage.fake.check = deadly
+    with pytest.raises(ServerUnreachable, match="gone"):
+        CHECKS["refusals"](stage.context())
+
+
+@pytest.mark.parametrize("name", ["bounds", "refusals"])
+def test_a_foreign_server_is_sent_no_bad_request(name: str, stage) -> None:
+    """Not one."""
+    stage.own = False
+    assert CHECKS[name](stage.context()).status == "skip"
+    assert stage.fake.sent == 0
+
+
+def test_a_foreign_server_is_sent_at_most_twenty_requests(stage, tmp_path) -> None:
+    """All checks together, whatever they would like."""
+    with_samples(stage, tmp_path)
+    stage.own = False
+    context = stage.context()
+    results = [check(context) for check in CHECKS.values()]
+    assert stage.fake.sent == context.sent <= 20
+    assert {result.status for result in results} == {"pass", "skip"}
+    context.sent = 20
+    with pytest.raises(BudgetSpent, match="at most 20"):
+        context.count()
+
+
+def test_a_model_of_somebody_else_is_checked_as_far_as_its_config_goes(stage) -> None:
+    """Contracts are inferred, sizes guessed, and nothing is called proved."""
+    stage.fake.config.parameters.clear()
+    stage.published = Published(config=copy.deepcopy(stage.fake.config))
+    context = stage.context()
+    statuses = {name: check(context).status for name, check in CHECKS.items()}
+    assert {name for name, status in statuses.items() if status == "skip"} == {"record", "fingerprint", "bounds"}
+    assert set(statuses.values()) == {"pass", "skip"}
+
+
+def test_a_guess_that_is_refused_is_no_failure(stage) -> None:
+    """It says more about the guess than about the model."""
+    stage.fake.config.parameters.clear()
+    stage.published = None
+    stage.fake.change = lambda answer, inputs: (_ for _ in ()).throw(InferenceRefused("out of range"))
+    for name in ("numbers", "rows", "concurrency"):
+        assert CHECKS[name](stage.context()).status == "warn"
