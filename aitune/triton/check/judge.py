@@ -18,7 +18,7 @@ from aitune.triton.check.rules.record import read_record, recorded_interface
 from aitune.triton.check.source import read_source
 from aitune.triton.check.table import Row
 from aitune.triton.check.textproto import parse
-from aitune.triton.check.versions import select, selection_findings, stray_findings
+from aitune.triton.check.versions import available, select, selection_findings, stray_findings
 
 __all__ = ["has_errors", "judge", "read_config"]
 
@@ -35,7 +35,7 @@ def has_errors(findings: Iterable[Finding]) -> bool:
 def judge(model: Model) -> list[Finding]:
     """Everything there is to say about a model, apart from what needs other models."""
     findings = list(read_config(model))
-    if has_errors(findings):
+    if has_errors(findings) or not model.readable:
         return findings
     model.config = fill(model)
     model.versions = select(model)
@@ -47,7 +47,19 @@ def judge(model: Model) -> list[Finding]:
     if not unknown:
         known = not {finding.rule for finding in findings} & _NO_BACKEND
         findings += _backend(model, model.backend if known else "")
+    if not model.provided and not available(model) and has_errors(findings):
+        return [_stray(model)]
     return list(dict.fromkeys(findings))
+
+
+def _stray(model: Model) -> Finding:
+    """R27: a folder that was never meant to be a model."""
+    message = (
+        f"every folder in a repository is a model, and {model.name!r} is none: it fails to load, and with default "
+        "options the starting server exits"
+    )
+    fix = "move it out of the repository, or start the server with --model-control-mode=explicit"
+    return model.at_file(ERROR, "R27", "", message, fix)
 
 
 def _apply(rows: tuple[Row, ...], *subject: object) -> Iterator[Finding]:
@@ -75,6 +87,7 @@ def read_config(model: Model) -> Iterator[Finding]:
             yield from _absent(model, inner)
         return
     if not inside(model.root, path):
+        model.readable = False
         message = f"{name} is a link out of the repository and is not followed: nothing of this model is checked"
         yield model.at_file(WARNING, "R33", inner, message, "check the repository where it really lies")
         return

@@ -58,6 +58,7 @@ class Model:
         config: The same after the server filled in name, backend and file name.
         versions: Those that would be loaded, lowest number first.
         provided: Whether there is a config file.
+        readable: Whether there is none that must not be followed.
     """
 
     root: Path
@@ -70,6 +71,7 @@ class Model:
     config: Node = field(default_factory=lambda: Node("ModelConfig"))
     versions: list[Version] = field(default_factory=list)
     provided: bool = False
+    readable: bool = True
 
     # -- what rules ask -----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 
@@ -33,11 +34,13 @@ class CheckReport:
         repository: About the repository as a whole.
         models: One entry per directory, by name.
         suppressed: Findings that a comment, a list or an option silenced.
+        root: The repository as the caller named it.
     """
 
     repository: tuple[Finding, ...] = ()
     models: tuple[ModelReport, ...] = ()
     suppressed: int = 0
+    root: str = "."
 
     def __iter__(self) -> Iterator[Finding]:
         yield from self.repository
@@ -53,6 +56,10 @@ class CheckReport:
     def warnings(self) -> int:
         """Number of warnings."""
         return sum(finding.severity == WARNING for finding in self)
+
+    def path(self, finding: Finding) -> str:
+        """File of a finding, beginning with the repository as the caller named it."""
+        return (PurePosixPath(self.root) / finding.file).as_posix()
 
     def fails(self, on: str = ERROR) -> bool:
         """Whether the verdict is no.

@@ -118,7 +118,7 @@ def check_repository(
             kept = silencer.filter(model.name, findings, model.source)
             reports.append(ModelReport(model.name, tuple(sorted(kept, key=lambda finding: finding.sort_key))))
     about = silencer.filter("", list(_repository_findings(folder, silencer)), None)
-    return CheckReport(tuple(about), tuple(reports), silencer.suppressed)
+    return CheckReport(tuple(about), tuple(reports), silencer.suppressed, str(path))
 
 
 def _repository_findings(folder: Folder, silencer: Silencer) -> Iterator[Finding]:

@@ -197,9 +197,10 @@ class _Parser:
             self._bad_field_name(node)
             return
         name = self._advance()
-        described = node.type.fields.get(name.text)
+        described = node.type.fields.get(name.text) or self._meant_field(node, name)
         if described is None:
-            self._unknown_field(node, name)
+            self._skip_value(f"{node.path}.{name.text}".lstrip("."))
+            self._accept(",", ";")
             return
         self._check_release(node, name)
         path = f"{node.path}.{name.text}" if node.path else name.text
@@ -401,16 +402,16 @@ class _Parser:
             return str(values[-1]) not in (next(iter(ENUMS[described.type])), "0")
         return bool(values[-1])
 
-    def _unknown_field(self, node: Node, name: Token) -> None:
+    def _meant_field(self, node: Node, name: Token) -> Field | None:
+        """Report an unknown field; answer with the one that was probably meant, so that its value is still read."""
         better = scalars.closest(name.text, node.type.fields)
         path = f"{node.path}.{name.text}" if node.path else name.text
         message = f"{node.type.name} has no field {name.text!r}"
         if self._multiline is not None:
             self._stop("R14", path, (name.start, name.end), message)
-        fix, edits = (better, (Edit(name.start, name.end, better),)) if better else ("", ())
-        self._problem("R14", path, (name.start, name.end), message, fix, *edits)
-        self._skip_value(path)
-        self._accept(",", ";")
+        edits = (Edit(name.start, name.end, better),) if better else ()
+        self._problem("R14", path, (name.start, name.end), message, better, *edits)
+        return node.type.fields.get(better)
 
     def _skip_value(self, path: str) -> None:
         """Past the value of an unknown field, so that the fields after it are still read."""
