@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import helper
 
-from aitune.numerics import Array
-from aitune.records import DType
+from aitune.errors import SourceError
+from aitune.numerics import Array, dtype_of
+from aitune.records import DType, TensorSpec
 from aitune.records.interface import Interface, Port
 
 
@@ -102,14 +103,13 @@ def _ports(values: Mapping[str, Any]) -> tuple[Port, ...]:
     )
 
 
-def save_onnx(
-    path: Path,
+def onnx_bytes(
     nodes: Sequence[Any],
     inputs: Mapping[str, Any],
     outputs: Mapping[str, Any],
     constants: Mapping[str, Array] | None = None,
-) -> Path:
-    """Write an ONNX model; each value is a shape of float32, or (numpy type, shape)."""
+) -> bytes:
+    """An ONNX model; each value is a shape of float32, or (numpy type, shape)."""
 
     def value(name: str, what: Any) -> Any:
         typed = len(what) == 2 and not isinstance(what[0], int | str | None.__class__)
@@ -124,8 +124,45 @@ def save_onnx(
         [onnx.numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, path)
-    return path
+    return bytes(model.SerializeToString())
 
 
-__all__ = ["Fake", "FakeClock", "Recorder", "interface", "save_onnx"]
+class OrtRunner:
+    """A runner straight on ONNX Runtime."""
+
+    def __init__(self, model: bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._names = [output.name for output in self._session.get_outputs()]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every output; what the runtime refuses is a source error with its first line."""
+        try:
+            found = self._session.run(self._names, dict(inputs))
+        except Exception as error:
+            raise SourceError(str(error).splitlines()[0]) from error
+        return dict(zip(self._names, found, strict=True))
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def specs_of(model: bytes) -> tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]:
+    """Inputs and outputs as the graph declares them."""
+    graph = onnx.load_model_from_string(model).graph
+    return tuple(_specs(graph.input)), tuple(_specs(graph.output))  # type: ignore[return-value]
+
+
+def _specs(values: Any) -> list[TensorSpec]:
+    found = []
+    for value in values:
+        tensor = value.type.tensor_type
+        dims = tuple(dim.dim_param or dim.dim_value or None for dim in tensor.shape.dim)
+        dtype = dtype_of(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        found.append(TensorSpec(value.name, dtype, dims))
+    return found
+
+
+__all__ = ["Fake", "FakeClock", "OrtRunner", "Recorder", "interface", "onnx_bytes", "specs_of"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aitune.errors import AituneError, SourceError
+from aitune.errors import AituneError, SourceError, UsageError
 from aitune.numerics import Array, require_dtype, synthetic_inputs
 from aitune.records import TensorSpec, TunedTensorSpec
 from aitune.records.evidence import InputDomain
@@ -66,12 +66,16 @@ def run_checked(runner: Runner, inputs: Tensors, outputs: Sequence[TensorSpec], 
     for spec in outputs:
         if spec.name not in answer:
             raise SourceError(f"the model did not give output {spec.name!r} {what}")
-        require_dtype(answer[spec.name], spec.dtype, f"output {spec.name!r}")
-        _check_declared(spec, answer[spec.name].shape, what)
+        _check_declared(spec, answer[spec.name], what)
     return answer
 
 
-def _check_declared(spec: TensorSpec, shape: tuple[int, ...], what: str) -> None:
+def _check_declared(spec: TensorSpec, array: Array, what: str) -> None:
+    try:
+        require_dtype(array, spec.dtype, f"output {spec.name!r}")
+    except UsageError as error:
+        raise SourceError(f"the model does not answer as the file declares {what}: {error}") from error
+    shape = array.shape
     fits = len(shape) == len(spec.shape)
     if not fits or any(isinstance(dim, int) and dim != size for dim, size in zip(spec.shape, shape, strict=True)):
         raise SourceError(
