@@ -6,6 +6,7 @@ artifact that was made before; whatever it is, an artifact comes out, and only f
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
 
+_MOST_SAMPLES = 64
 _FORMS = "model.onnx, model.plan, aitune.json, path/file.py:function or package.module:function"
 _FUNCTION = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
 
@@ -254,9 +256,7 @@ def _from_python(request: Request, workspace: Path, progress: Progress | None) -
     source = load_source(request.source)
     samples = _samples(request)
     if isinstance(samples, Path):
-        from aitune.numerics.npz import read_npz
-
-        samples = read_npz(samples)
+        samples = _tensors(samples)
     return tune(
         source.module,
         source.samples if samples is None else samples,
@@ -291,19 +291,33 @@ def _from_record(request: Request, workspace: Path, progress: Progress | None) -
 
 
 def _samples(request: Request) -> Any:
-    """Samples the user named: an ``.npz`` file, or what a function returns; None for those of the SOURCE."""
+    """Samples the user named: the path of an ``.npz`` file, or what a function returns; None for the SOURCE's own."""
     if request.samples is None:
         return None
     if _FUNCTION.fullmatch(request.samples):
         from aitune.functions import call_function
 
-        return call_function(request.samples, "samples function")
+        return call_function(request.samples, _listed)
     path = Path(request.samples)
     if path.suffix.lower() != ".npz":
         raise UsageError(
             f"--samples {request.samples!r} is not of a known form", hint="give FILE.npz or file.py:function"
         )
     return path
+
+
+def _listed(samples: Any) -> list[Any]:
+    """Samples one by one, as many as are of use: a generator may be endless."""
+    return [samples] if isinstance(samples, Mapping) else list(itertools.islice(samples, _MOST_SAMPLES))
+
+
+def _tensors(path: Path) -> list[dict[str, Any]]:
+    """The samples of an ``.npz`` file as tensors by parameter of ``forward``."""
+    import torch
+
+    from aitune.onnx.samples import read_npz
+
+    return [{name: torch.from_numpy(array) for name, array in sample.items()} for sample in read_npz(path)]
 
 
 def read_interface(path: Path) -> Interface:

@@ -24,21 +24,22 @@ __all__ = ["fit_samples", "read_npz"]
 Sample = Mapping[str, Array]
 
 
-def read_npz(path: Path, names: Sequence[str]) -> tuple[dict[str, Array], ...]:
+def read_npz(path: Path, names: Sequence[str] | None = None) -> tuple[dict[str, Array], ...]:
     """The samples of an ``.npz`` file, in the order of their numbers.
 
     Args:
         path: The file.
-        names: Names of the model's inputs; a key that is one of them is never taken apart at ``#``.
+        names: Names of the model's inputs; a key that is one of them is never taken apart at ``#``. None when they are
+            not known yet; then every key is taken.
 
     Raises:
         SourceError: If the file is missing, not an ``.npz`` file, holds objects, or a sample lacks an input.
     """
     numbered: dict[int, dict[str, Array]] = {}
     for key, array in _arrays(path).items():
-        match = None if key in names else re.fullmatch(r"(.+)#(\d+)", key)
+        match = None if key in (names or ()) else re.fullmatch(r"(.+)#(\d+)", key)
         name, number = (match.group(1), int(match.group(2))) if match else (key, 0)
-        if name not in names:
+        if names is not None and name not in names:
             raise SourceError(
                 f"samples {str(path)!r} hold {key!r}, which is no input", hint=f"inputs are: {', '.join(names)}"
             )
@@ -46,7 +47,8 @@ def read_npz(path: Path, names: Sequence[str]) -> tuple[dict[str, Array], ...]:
             raise SourceError(f"samples {str(path)!r} hold input {name!r} of sample {number} twice")
         numbered[number][name] = array
     if not numbered:
-        raise SourceError(f"samples {str(path)!r} hold no arrays", hint=f"save one per input: {', '.join(names)}")
+        wanted = ", ".join(names or ("input names are the keys",))
+        raise SourceError(f"samples {str(path)!r} hold no arrays", hint=f"save one per input: {wanted}")
     return tuple(numbered[number] for number in sorted(numbered))
 
 
