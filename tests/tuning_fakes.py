@@ -68,11 +68,13 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.totals: list[int | None] = []
         self.open = 0
 
     def start(self, what: str, total: int | None) -> None:
         """Keep it."""
         self.told.append(what)
+        self.totals.append(total)
         self.open += 1
 
     def advance(self, n: int = 1) -> None:

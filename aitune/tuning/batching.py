@@ -22,7 +22,7 @@ from aitune.records import DType, TensorSpec
 from aitune.records.evidence import Batching, InputDomain, Trial
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runner import Runner
-from aitune.tuning.scene import Scene, Shapes, Subject
+from aitune.tuning.scene import Scene, Shapes, Subject, count_runs
 from aitune.tuning.shapes import Ranges
 
 __all__ = ["batch_sizes", "prove_batching", "stops_batching"]
@@ -72,31 +72,37 @@ def prove_batching(
         seed=seed,
         progress=progress,
     )
-    progress.start(f"proving batches up to {max_batch_size}", None)
+    plan = _plan(ranges, max_batch_size)
+    progress.start(f"proving batches up to {max_batch_size}", sum(count_runs(label, sizes) for label, _, sizes in plan))
     try:
-        return _conduct(subject, ranges, max_batch_size)
+        return _conduct(subject, plan)
     finally:
         progress.done()
 
 
-def _conduct(subject: Subject, ranges: Ranges, max_batch_size: int) -> Batching:
+def _plan(ranges: Ranges, max_batch_size: int) -> list[tuple[str, Shapes, tuple[int, ...]]]:
+    """Which sizes are tried at which shapes: all at the typical one, fewer where another axis has its second size."""
+    plan: list[tuple[str, Shapes, tuple[int, ...]]] = []
+    for label in ("typical", "smallest", "largest"):
+        shapes = ranges.shapes(label, batch=1)
+        if shapes not in [known for _, known, _ in plan]:
+            sizes = batch_sizes(max_batch_size, [size for shape in shapes.values() for size in shape[1:]])
+            plan.append((label, shapes, sizes if label == "typical" else _fewer(sizes)))
+    return plan
+
+
+def _conduct(subject: Subject, plan: Sequence[tuple[str, Shapes, tuple[int, ...]]]) -> Batching:
     """All checks at all shapes; the first failure ends it."""
     trials: list[Trial] = []
     worst = (0.0, "")
-    tried: list[Shapes] = []
-    for label in ("typical", "smallest", "largest"):
-        shapes = ranges.shapes(label, batch=1)
-        if shapes in tried:
-            continue
-        tried.append(shapes)
-        sizes = batch_sizes(max_batch_size, [size for shape in shapes.values() for size in shape[1:]])
-        scene = Scene(subject, label, shapes, sizes if label == "typical" else _fewer(sizes))
+    for label, shapes, sizes in plan:
+        scene = Scene(subject, label, shapes, sizes)
         reason = scene.conduct()
         trials += scene.trials()
         if reason:
             return Batching(verdict="unbatched", reason=reason, evidence=tuple(trials))
         worst = max(worst, scene.worst())
-    return Batching(verdict="batched", reason=_summary(trials, worst, len(tried)), evidence=tuple(trials))
+    return Batching(verdict="batched", reason=_summary(trials, worst, len(plan)), evidence=tuple(trials))
 
 
 def _fewer(sizes: tuple[int, ...]) -> tuple[int, ...]:

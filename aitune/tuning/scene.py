@@ -14,7 +14,7 @@ from aitune.records.evidence import InputDomain, Trial
 from aitune.tuning.progress import Progress
 from aitune.tuning.runner import Runner
 
-__all__ = ["Scene", "Shapes", "Subject"]
+__all__ = ["Scene", "Shapes", "Subject", "count_runs"]
 
 _ROWS_ALONE = {"typical": 32}
 _ROWS_ALONE_ELSEWHERE = 8
@@ -60,6 +60,18 @@ class _Stopped(Exception):
         self.trial = Trial(
             check=check, batch_sizes=(size,), tensor=tensor, passed=False, detail=" ".join(reason.split())
         )
+
+
+def count_runs(label: str, sizes: Sequence[int]) -> int:
+    """How many runs a scene takes when nothing stops it: every size twice and permuted, and the rows alone."""
+    alone = {row for size in sizes if size > 1 for row in _chosen(label, size)}
+    return 2 * len(sizes) + sum(size > 1 for size in sizes) + len(alone)
+
+
+def _chosen(label: str, size: int) -> list[int]:
+    """Rows of a batch to run alone: all, or some spread from the first to the last."""
+    most = min(size, _ROWS_ALONE.get(label, _ROWS_ALONE_ELSEWHERE))
+    return sorted({round(index * (size - 1) / (most - 1)) for index in range(most)})
 
 
 class Scene:
@@ -169,7 +181,7 @@ class Scene:
 
     def _demand_independent(self, answer: Tensors, size: int) -> None:
         """Row i of the batch is row i alone."""
-        chosen = self._chosen(size)
+        chosen = _chosen(self._label, size)
         for spec in self._subject.outputs:
             alone = [self._row_alone(row)[spec.name] for row in chosen]
             odd = next((row for row, one in zip(chosen, alone, strict=True) if one.shape != alone[0].shape), None)
@@ -227,11 +239,6 @@ class Scene:
                     raise _Stopped("rows", spec.name, 1, f"output {spec.name!r} {found}")
             self._alone[row] = answer
         return self._alone[row]
-
-    def _chosen(self, size: int) -> list[int]:
-        """Rows to run alone: all, or some spread from the first to the last."""
-        most = min(size, _ROWS_ALONE.get(self._label, _ROWS_ALONE_ELSEWHERE))
-        return sorted({round(index * (size - 1) / (most - 1)) for index in range(most)})
 
 
 def _word(value: object, dtype: DType) -> str:

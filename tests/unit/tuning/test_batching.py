@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from tuning_fakes import Fake
+from tuning_fakes import Fake, Recorder
 
 from aitune.errors import SourceError
 from aitune.numerics import Array
@@ -208,6 +208,18 @@ def test_a_proof_runs_nothing_when_the_declaration_stops_it() -> None:
 
     verdict = prove(never, (X,), (TensorSpec("w", F32, (4, 3)),))
     assert verdict.reason == "output 'w' has a fixed first axis of 4"
+
+
+@pytest.mark.parametrize("largest", [1, 8, 40])
+def test_the_progress_of_a_proof_is_foreseen(largest: int) -> None:
+    """As many runs are made as were announced, at every shape."""
+    progress = Recorder()
+    ranges = resolve_ranges([IDS], min_shapes={"ids": (1, 2)}, max_shapes={"ids": (8, 9)})
+    domains = [InputDomain(name="ids", typical_shape=(1, 4), high=99)]
+    output = TensorSpec("y", DType.INT64, (None, None))
+    runner = Fake(lambda ids: ids)
+    assert prove_batching(runner, [IDS], [output], domains, ranges, max_batch_size=largest, progress=progress).proved
+    assert progress.told.count("advance") == len(runner.batches) == progress.totals[0]
 
 
 @pytest.mark.parametrize("largest", [1, 2, 3, 4, 5, 8, 16, 31, 64, 100])
