@@ -15,6 +15,7 @@ from aitune.records import TensorSpec
 from aitune.records.evidence import InputDomain
 from aitune.torch.arrays import dtype_of, to_array
 from aitune.torch.axes import Asking, Learned, Range, learn
+from aitune.torch.domains import accepted_domains
 from aitune.torch.execution import call, device_of, same, settled
 from aitune.torch.flat import FlatModule
 from aitune.torch.forward import Forward
@@ -61,10 +62,7 @@ class Observation:
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """The shape of every input when its symbols have these sizes."""
-        return {
-            spec.name: tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in spec.shape)
-            for spec in self.inputs
-        }
+        return shapes_at(self.inputs, sizes)
 
     def fits(self, sample: Sequence[torch.Tensor]) -> bool:
         """Whether flat tensors have every size that is fixed."""
@@ -126,18 +124,25 @@ def observe(
                 max_batch_size=max_batch_size,
             )
         )
+        specs = _input_specs(names, flat_samples, learned)
+        domains, narrowed = accepted_domains(
+            specs,
+            _domains(specs, flat_samples, learned),
+            [_shapes(specs, learned, "low"), _shapes(specs, learned, "typical")],
+            lambda tensors: _maybe(flat, tensors),
+            device,
+        )
     default_outputs = names_of_outputs(flat.results, names)
     outputs = renamed(default_outputs, output_names, "output")
     if clash := sorted(set(names) & set(outputs)):
         raise UsageError(f"{clash[0]!r} is the name of an input and of an output", hint="choose another output name")
-    specs = _input_specs(names, flat_samples, learned)
     return Observation(
         flat=flat,
         device=device,
         inputs=specs,
         outputs=_output_specs(outputs, answers[0], learned),
         symbols=learned.symbols,
-        domains=_domains(specs, flat_samples, learned),
+        domains=domains,
         samples=flat_samples.tensors,
         trace=learned.trace,
         metadata=(learned.inputs, learned.outputs),
@@ -146,6 +151,7 @@ def observe(
             *_baked(forward, flat_samples),
             *notes,
             *learned.notes,
+            *narrowed,
             *_renames(flat.results, default_outputs, outputs),
         ),
     )
@@ -314,9 +320,20 @@ def _output_specs(names: Sequence[str], answer: Sequence[torch.Tensor], learned:
     )
 
 
+def _shapes(specs: Sequence[TensorSpec], learned: Learned, which: str) -> dict[str, tuple[int, ...]]:
+    """The shape of every input where each symbol has its ``"low"``, ``"typical"`` or ``"high"`` size."""
+    return shapes_at(specs, {symbol.name: getattr(symbol, which) for symbol in learned.symbols})
+
+
+def shapes_at(specs: Sequence[TensorSpec], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """The shape of every input where its symbols have the given sizes."""
+    return {
+        spec.name: tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in spec.shape) for spec in specs
+    }
+
+
 def _domains(specs: Sequence[TensorSpec], samples: FlatSamples, learned: Learned) -> tuple[InputDomain, ...]:
-    typical = {symbol.name: symbol.typical for symbol in learned.symbols}
-    shapes = {spec.name: tuple(typical[d] if isinstance(d, str) else int(d or 1) for d in spec.shape) for spec in specs}
+    shapes = _shapes(specs, learned, "typical")
     arrays = [
         {spec.name: to_array(tensor) for spec, tensor in zip(specs, tensors, strict=True)}
         for tensors in samples.tensors

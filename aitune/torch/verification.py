@@ -11,17 +11,16 @@ import torch
 
 from aitune.errors import NumericsError, SourceError
 from aitune.numerics.compare import compare
-from aitune.numerics.domains import varied
 from aitune.numerics.dtypes import Array, dtype_of
-from aitune.numerics.synthetic import synthetic_inputs
 from aitune.onnx.session import OnnxRunner
 from aitune.records import DType
-from aitune.torch.arrays import to_array, to_tensor
+from aitune.torch.arrays import to_array
+from aitune.torch.domains import draw
 from aitune.torch.execution import call, settled
 from aitune.torch.observation import Observation
 from aitune.torch.symbols import resized, verified_sizes
 
-__all__ = ["Verification", "drawn", "verify"]
+__all__ = ["Verification", "verify"]
 
 _OWN_SAMPLES = 3
 """So many of the user's own samples are compared as well."""
@@ -54,17 +53,6 @@ class _File:
     names: frozenset[str]
 
 
-def drawn(observation: Observation, sizes: Mapping[str, int], seed: int) -> tuple[torch.Tensor, ...]:
-    """Random valid inputs at some sizes."""
-    shapes = observation.shapes(sizes)
-    domains = [
-        varied(domain, spec.dtype) if spec.dtype.is_floating else domain
-        for domain, spec in zip(observation.domains, observation.inputs, strict=True)
-    ]
-    arrays = synthetic_inputs(observation.inputs, domains, shapes, seed)
-    return tuple(to_tensor(arrays[spec.name], spec.dtype, observation.device) for spec in observation.inputs)
-
-
 def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: int = 0) -> Verification:
     """Compare an exported file with the module it came from.
 
@@ -82,43 +70,57 @@ def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: 
         NumericsError: If an output differs; names tensor, sizes and error.
         SourceError: If the file fails where the module does not.
     """
-    runner = _File(OnnxRunner(path), frozenset(names))
+    file = _File(OnnxRunner(path), frozenset(names))
     notes: dict[str, None] = {}
-    sizes, runs, largest = [], 0, 0.0
+    sizes, largest = [], 0.0
     try:
         with settled(observation.flat):
-            for plan, where, tensors in _requests(observation, seed, notes):
-                expected = _expected(observation, tensors)
-                if expected is None:
-                    continue
-                largest = max(largest, _compare(observation, runner, tensors, expected, where, notes))
-                sizes.append(plan)
-                runs += 1
+            for request in _requests(observation, seed, notes):
+                largest = max(largest, _compare(observation, file, request, notes))
+                sizes.append(request.sizes)
     finally:
-        runner.session.close()
-    if not runs:
+        file.session.close()
+    if not sizes:
         raise SourceError("the module accepts none of the inputs that an export must be compared on")
-    return Verification(runs=runs, sizes=tuple(sizes), largest=largest, notes=tuple(notes))
+    return Verification(runs=len(sizes), sizes=tuple(sizes), largest=largest, notes=tuple(notes))
 
 
-def _requests(
-    observation: Observation, seed: int, notes: dict[str, None]
-) -> Iterator[tuple[Mapping[str, int], str, tuple[torch.Tensor, ...]]]:
-    """Sizes, how to call them, and inputs."""
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked of both: sizes, how to call them, inputs, and the module's answer."""
+
+    sizes: Mapping[str, int]
+    where: str
+    tensors: tuple[torch.Tensor, ...]
+    expected: tuple[Array, ...]
+
+
+def _requests(observation: Observation, seed: int, notes: dict[str, None]) -> Iterator[_Request]:
     for number, sample in enumerate(observation.samples[:_OWN_SAMPLES]):
-        sizes = {one.name: sample[one.axes[0][0]].shape[one.axes[0][1]] for one in observation.symbols}
-        if observation.fits(sample):
-            yield sizes, f"sample {number}", sample
+        expected = _expected(observation, sample)
+        if observation.fits(sample) and expected is not None:
+            sizes = {one.name: sample[one.axes[0][0]].shape[one.axes[0][1]] for one in observation.symbols}
+            yield _Request(sizes, f"sample {number}", sample, expected)
     for number, sizes in enumerate(verified_sizes(observation.symbols)):
         where = ", ".join(f"{name} {size}" for name, size in sizes.items()) or "random values"
-        tensors = drawn(observation, sizes, seed + number)
-        if _expected(observation, tensors) is None:
-            tensors = resized(observation.samples[-1], sizes, observation.symbols)
-            if _expected(observation, tensors) is None:
-                notes[f"the module itself refuses {where}: not compared there"] = None
-                continue
-            notes["random values are not valid for this module: the samples' own were used"] = None
-        yield sizes, where, tensors
+        request = _made_up(observation, sizes, where, seed + number, notes)
+        if request is None:
+            notes[f"the module itself refuses {where}: not compared there"] = None
+        else:
+            yield request
+
+
+def _made_up(
+    observation: Observation, sizes: Mapping[str, int], where: str, seed: int, notes: dict[str, None]
+) -> _Request | None:
+    """A random request, or one of the samples' own values where the module refuses random ones; None if those too."""
+    tensors = draw(observation.inputs, observation.domains, observation.shapes(sizes), seed, observation.device)
+    expected = _expected(observation, tensors)
+    if expected is None:
+        tensors = resized(observation.samples[-1], sizes, observation.symbols)
+        expected = _expected(observation, tensors)
+        notes["random values are not valid for this module at every size: the samples' own were used"] = None
+    return None if expected is None else _Request(sizes, where, tensors, expected)
 
 
 def _expected(observation: Observation, tensors: Sequence[torch.Tensor]) -> tuple[Array, ...] | None:
@@ -130,22 +132,16 @@ def _expected(observation: Observation, tensors: Sequence[torch.Tensor]) -> tupl
     return tuple(to_array(tensor) for tensor in answer)
 
 
-def _compare(
-    observation: Observation,
-    runner: _File,
-    tensors: Sequence[torch.Tensor],
-    expected: Sequence[Array],
-    where: str,
-    notes: dict[str, None],
-) -> float:
+def _compare(observation: Observation, file: _File, request: _Request, notes: dict[str, None]) -> float:
     """The largest difference of one run."""
-    given = {spec.name: to_array(tensor) for spec, tensor in zip(observation.inputs, tensors, strict=True)}
+    given = {spec.name: to_array(t) for spec, t in zip(observation.inputs, request.tensors, strict=True)}
+    where = request.where
     try:
-        found = runner.session.run({name: array for name, array in given.items() if name in runner.names})
+        found = file.session.run({name: array for name, array in given.items() if name in file.names})
     except SourceError as error:
         raise SourceError(f"the exported file fails at {where}, where the module does not: {error}") from error
     largest = 0.0
-    for spec, wanted in zip(observation.outputs, expected, strict=True):
+    for spec, wanted in zip(observation.outputs, request.expected, strict=True):
         dtype = spec.dtype if spec.dtype is DType.BFLOAT16 else dtype_of(wanted.dtype)
         agreement = compare(found[spec.name], wanted, dtype)
         if not agreement.agrees and _is_tie(found[spec.name], wanted):
