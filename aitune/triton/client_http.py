@@ -262,7 +262,7 @@ def _broken(error: Exception, endpoint: Endpoint, timeout_s: float) -> ServerErr
             f"no answer from {url} within {timeout_s:g} s", hint="is the server overloaded? give it a longer --timeout"
         )
     if isinstance(error, ssl.SSLError):
-        reason = getattr(error, "verify_message", "") or error.reason or str(error)
+        reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
         return TlsFailure(
             f"TLS with {url} failed: {str(reason).replace('_', ' ').lower()}",
             hint="check the scheme (http or https), the host name and the certificate files",
