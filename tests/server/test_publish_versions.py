@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 
 from aitune.errors import ServerError
 from aitune.records import Artifact, DType
-from aitune.triton import LocalServer, Repository, publish, rollback
+from aitune.triton import LocalServer, PlanOptions, Repository, publish, rollback
 from aitune.triton.client import Client, connect
 from aitune.triton.contract import contract_of, contracts_in
 from aitune.triton.endpoint import Endpoint
 from aitune.triton.normalisation import differences
+from aitune.triton.schema import parse_config
 
 pytestmark = pytest.mark.server
 
@@ -56,11 +58,12 @@ def two(tmp_path: Path) -> tuple[Artifact, Artifact]:
 
 
 def test_a_polling_server_follows_publication_and_rollback(tmp_path: Path, two: tuple[Artifact, Artifact]) -> None:
-    """v1, v2, back to v1, v2 again: each time the right weights answer, and after a restart they still do."""
+    """Nothing, v1, v2, back to v1, v2 again: each time the right weights answer, and after a restart they still do."""
     root = tmp_path / "root"
-    publish(two[0], root, model_name="scale")
+    root.mkdir()
     with running(root, poll=True) as client:
-        assert factor(client) == 2.0
+        publish(two[0], root, model_name="scale")
+        assert wait_for(2.0, lambda: factor(client)) == 2.0
         publish(two[1], root, model_name="scale")
         assert wait_for(3.0, lambda: factor(client)) == 3.0
         rollback(root, "scale", 1)
@@ -135,3 +138,31 @@ def test_the_served_config_is_the_published_one(tmp_path: Path, two: tuple[Artif
                 served = client.config("scale")
             assert differences(published, served) == ()
             assert contracts_in(served) == {1: contract_of(two[0])}
+
+
+def test_an_overlay_is_what_a_host_with_that_name_reads(tmp_path: Path, two: tuple[Artifact, Artifact]) -> None:
+    """``--model-config-name cpu`` serves the same version, pinned (R33)."""
+    root = tmp_path / "root"
+    publish(two[0], root, model_name="scale")
+    publish(two[1], root, model_name="scale", options=PlanOptions(overlays=True))
+    with (
+        LocalServer(root, model_config_name="cpu") as server,
+        connect(Endpoint.parse(f"grpc://{server.grpc}")) as client,
+    ):
+        assert factor(client) == 3.0
+        found = differences(parse_config((root / "scale/configs/cpu.pbtxt").read_text()), client.config("scale"))
+        assert found == ()
+
+
+def test_metrics_say_which_weights_they_are_about(tmp_path: Path, two: tuple[Artifact, Artifact]) -> None:
+    """The short fingerprint is a label of the model's counters."""
+    publish(two[0], tmp_path / "root", model_name="scale")
+    with (
+        LocalServer(tmp_path / "root") as server,
+        connect(Endpoint.parse(f"grpc://{server.grpc}")) as client,
+        urllib.request.urlopen(f"http://{server.metrics}/metrics") as answer,
+    ):
+        assert factor(client) == 2.0
+        text = answer.read().decode()
+    lines = [line for line in text.splitlines() if line.startswith("nv_inference_request_success{")]
+    assert f'aitune_fingerprint="{two[0].identity[:12]}"' in lines[0]
