@@ -23,6 +23,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from aitune.triton.check import check_repository as check_repository
     from aitune.triton.plan_options import PlanOptions as PlanOptions
     from aitune.triton.publication import Publication as Publication
     from aitune.triton.publication import publish as publish
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from aitune.triton.repository import Repository as Repository
     from aitune.triton.restoration import rollback as rollback
     from aitune.triton.server import LocalServer as LocalServer
+    from aitune.triton.validation import validate as validate
 
 # No module may have the name of a function here: importing it would put the module in the function's place.
 _HOMES = {
