@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from aitune.errors import UsageError
+from aitune.triton.check.catalogue import explain
 from aitune.triton.check.report import CheckReport
 
-__all__ = ["FAIL_ON", "FORMATS", "exit_code", "format_report"]
+__all__ = ["FAIL_ON", "FORMATS", "exit_code", "explain", "format_report"]
 
 FORMATS = ("text", "json", "sarif", "junit", "github")
 FAIL_ON = ("error", "warning")

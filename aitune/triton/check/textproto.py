@@ -16,6 +16,7 @@ from aitune.triton.check.scalars import BadValueError
 from aitune.triton.check.tokens import (
     END,
     FLOAT,
+    GLUED,
     IDENTIFIER,
     INTEGER,
     STRING,
@@ -33,6 +34,7 @@ __all__ = ["Parsed", "Problem", "parse"]
 _CLOSING = {"{": "}", "<": ">"}
 _CURLY = re.compile("[\u201c\u201d\u201e\u2018\u2019\u201a]([^\u201c\u201d\u2018\u2019\n]*)[\u201c\u201d\u2018\u2019]")
 _BARE = re.compile(r"[^\s{}\[\]<>,;#\"']+")
+_ONE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _BOM = "\ufeff"
 _WIDENED = ("priority_levels", "default_priority_level")
 _MAX_PROBLEMS = 100
@@ -93,7 +95,6 @@ class _Parser:
         self._target = target
         self._tokens = Tokenizer(text)
         self._problems: list[Problem] = []
-        self._multiline: Token | None = None
         self._token = Token(END, "", 0, 0)
         self._last_end = 0
 
@@ -122,8 +123,6 @@ class _Parser:
         used = self._token
         self._last_end = used.end
         self._token = self._tokens.next()
-        if self._token.kind == STRING and "\n" in self._token.text:
-            self._multiline = self._token
         return used
 
     def _jump(self, end: int) -> None:
@@ -149,15 +148,7 @@ class _Parser:
         self._problems.append(Problem(rule, path, span, message, fix, edits))
 
     def _stop(self, rule: str, path: str, span: Span, message: str, fix: str = "", *edits: Edit) -> None:
-        """Report and give up; a quote that was closed lines later is the likelier culprit."""
-        suspect = self._multiline
-        if suspect is not None:
-            end = suspect.start + suspect.text.index("\n")
-            quote = suspect.text[0]
-            close = Edit(end - (self._text[end - 1] == "\r"), end - (self._text[end - 1] == "\r"), quote)
-            span, rule, edits = (suspect.start, end), "R22", (close,)
-            message = f"the quote opened here is not closed on its line ({message})"
-            fix = f"{self._text[suspect.start : end].rstrip()}{quote}"
+        """Report and give up: what follows cannot be understood."""
         self._problem(rule, path, span, message, fix, *edits)
         raise _Stop
 
@@ -172,10 +163,19 @@ class _Parser:
             edits = (Edit(token.start, len(self._text), ""),) if trailing else ()
             self._stop("R23", path, span, "a NUL or control byte stands in the file", "remove it", *edits)
         if token.text in ('"', "'"):
-            line_end = self._text.find("\n", token.start)
-            end = len(self._text) if line_end < 0 else line_end
-            self._stop("R22", path, (token.start, end), "the quote opened here is never closed")
+            self._unclosed_quote(path)
+        if token.kind == GLUED:
+            self._stop("R23", path, span, f"a blank is missing after the number {token.text}")
         self._stop("R23", path, span, f"found {token.text!r} where {wanted} is expected")
+
+    def _unclosed_quote(self, path: str) -> None:
+        start = self._token.start
+        line_end = self._text.find("\n", start)
+        rest = self._text[start : len(self._text) if line_end < 0 else line_end].rstrip()
+        end = start + len(rest)
+        edits = (Edit(end, end, rest[0]),) if _ONE_WORD.fullmatch(rest, 1) else ()
+        fix = f"{rest}{rest[0]}" if edits else ""
+        self._stop("R22", path, (start, end), "the quote opened here is not closed on its line", fix, *edits)
 
     # -- structure ----------------------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class _Parser:
         negative = self._looking_at("-") and described.type != "bool"
         if negative:
             self._advance()
-        if self._token.kind in (SYMBOL, END):
+        if self._token.kind in (SYMBOL, END, GLUED):
             self._unexpected(path, f"a value of type {described.type}")
         token = self._advance()
         try:
@@ -396,7 +396,8 @@ class _Parser:
     def _is_set(node: Node, described: Field) -> bool:
         """Whether protobuf sees a value: a plain scalar that holds its default counts as absent."""
         values = [item.value for item in node.items(described.name)]
-        if not values or described.is_message or described.oneof:
+        in_map = node.type.name.endswith(" entry")
+        if not values or described.is_message or described.oneof or in_map:
             return bool(values)
         if described.type in ENUMS:
             return str(values[-1]) not in (next(iter(ENUMS[described.type])), "0")
@@ -407,8 +408,6 @@ class _Parser:
         better = scalars.closest(name.text, node.type.fields)
         path = f"{node.path}.{name.text}" if node.path else name.text
         message = f"{node.type.name} has no field {name.text!r}"
-        if self._multiline is not None:
-            self._stop("R14", path, (name.start, name.end), message)
         edits = (Edit(name.start, name.end, better),) if better else ()
         self._problem("R14", path, (name.start, name.end), message, better, *edits)
         return node.type.fields.get(better)
@@ -423,7 +422,7 @@ class _Parser:
                 self._advance()
         else:
             self._accept("-")
-            if self._token.kind in (SYMBOL, END):
+            if self._token.kind in (SYMBOL, END, GLUED):
                 self._unexpected(path, "a value")
             self._advance()
 

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
-__all__ = ["END", "FLOAT", "IDENTIFIER", "INTEGER", "STRING", "SYMBOL", "Token", "Tokenizer", "unescape"]
+__all__ = ["END", "FLOAT", "GLUED", "IDENTIFIER", "INTEGER", "STRING", "SYMBOL", "Token", "Tokenizer", "unescape"]
 
 IDENTIFIER = "identifier"
 INTEGER = "integer"
 FLOAT = "float"
 STRING = "string"
+GLUED = "glued"
+"""A number with a letter or a dot right behind it."""
 SYMBOL = "symbol"
 END = "end"
 
-_SKIP = re.compile(r"(?:[ \t\r\n\v\f]+|#[^\n]*)+")
+_SKIP = re.compile(r"(?:[ \t\r\n\v\f]+|#[^\n\x00]*)+")
 _TOKEN = re.compile(
     r"""
     (?P<identifier>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<float>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fF]?
       | (?!0[0-9xX])[0-9]+(?:[eE][+-]?[0-9]+[fF]?|[fF]))
   | (?P<integer>0[xX][0-9a-fA-F]+ | 0[0-7]+(?![0-9]) | (?!0[0-9])[0-9]+)
-  | (?P<string>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
+  | (?P<string>"(?:[^"\\\n\x00]|\\[^\n\x00])*" | '(?:[^'\\\n\x00]|\\[^\n\x00])*')
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
+_GLUED = re.compile(r"[A-Za-z_.]")
 _ESCAPE = re.compile(
-    rb"""\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|([abfnrtv\\?'"])|(.?))""",
+    rb"""\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U(00[01][0-9a-fA-F]{5})|([abfnrtv\\?'"])|(.?))""",
     re.DOTALL,
 )
 _SIMPLE = {
@@ -68,6 +72,8 @@ class Tokenizer:
             return Token(END, "", start, start)
         found = _TOKEN.match(self._text, start)
         kind, end = (found.lastgroup or SYMBOL, found.end()) if found else (SYMBOL, start + 1)
+        if kind in (INTEGER, FLOAT) and _GLUED.match(self._text, end):
+            kind = GLUED
         self._at = end
         return Token(kind, self._text[start:end], start, end)
 
@@ -100,7 +106,8 @@ def _replace(match: re.Match[bytes]) -> bytes:
     if hexadecimal is not None:
         return bytes([int(hexadecimal, 16)])
     if short is not None or long is not None:
-        return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
+        code = int(short or long, 16)
+        return chr(code).encode("utf-8", "surrogatepass") if code <= sys.maxunicode else b"?"
     if simple is not None:
         return _SIMPLE[simple]
     raise BadEscapeError(match.group().decode("utf-8", "replace"))

@@ -51,7 +51,7 @@ def verdict(text: str) -> bool:
         ("R21", "input { dims: [ 3, 4, ] }", ",", "remove the comma"),
         ("R22", "name: m", "m", '"m"'),
         ("R22", "name: \u201cm\u201d", "\u201cm\u201d", '"m"'),
-        ("R22", 'name: "m', '"m', ""),
+        ("R22", 'name: "m', '"m', '"m"'),
         ("R22", 'name: "m\nplatform: "x"\n', '"m', '"m"'),
         ("R22", "name: 'a\\q'", "'a\\q'", "write a backslash as \\\\"),
         ("R23", "\ufeffname: 'm'", "\ufeff", "save the file as UTF-8 without a byte order mark"),
