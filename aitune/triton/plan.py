@@ -230,8 +230,7 @@ def _settings_reason(artifact: Artifact, options: PlanOptions) -> str:
     tuning = artifact.evidence.tuning if artifact.evidence is not None else None
     parts = []
     if tuning is not None and tuning.settings:
-        reason = tuning.reason.strip().rstrip(".")
-        parts.append(f"Measured: {tuning.winner} won for {tuning.objective}: {reason}.")
+        parts.append(f"Measured for {tuning.objective}: {tuning.reason.strip().rstrip('.')}.")
     if options.settings:
         parts.append(f"By request: {', '.join(key for key, _ in options.settings)}.")
     return " ".join(parts)

@@ -129,7 +129,7 @@ def test_another_config_is_a_new_version(root: Path, one: ONNXArtifact) -> None:
 
 
 def test_a_companion_alone_makes_a_new_version(root: Path, tmp_path: Path, one: ONNXArtifact) -> None:
-    """Weights are what the identity covers, not the model file alone."""
+    """Weights are what the identity covers, not the model file alone (B19)."""
     publish(one, root, model_name="m")
     companion = one.path.parent / "w" / "data.bin"
     companion.write_bytes(b"other")
@@ -171,7 +171,7 @@ def test_a_number_is_not_given_again_after_deletion(root: Path, one: ONNXArtifac
 
 
 def test_a_number_is_not_given_again_without_a_history(root: Path, one: ONNXArtifact, two: ONNXArtifact) -> None:
-    """The disk and the config remember what a lost history does not, stray folder names included (R39)."""
+    """The disk and the config remember what a lost history does not, stray folder names included (R39, B43)."""
     publish(one, root, model_name="m")
     (root / "aitune_history.jsonl").unlink()
     (root / "m" / "7_old").mkdir()
@@ -407,7 +407,7 @@ def test_a_history_that_fails_afterwards_is_a_warning(
 
 
 def test_leftovers_of_a_crash_are_removed(root: Path, one: ONNXArtifact, two: ONNXArtifact) -> None:
-    """Beside the root and inside models, but only our own for this root."""
+    """Beside the root and inside models, but only our own for this root (B42)."""
     publish(one, root, model_name="m")
     (root / "other" / ".aitune-staging-01234567").mkdir(parents=True)
     (root / "m" / ".aitune-staging-01234567.pbtxt").write_text("")

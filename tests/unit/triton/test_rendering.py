@@ -73,13 +73,13 @@ def test_everything_is_written_out() -> None:
 
 
 def test_a_zero_batch_is_written_too() -> None:
-    """A config without the line would read the same to us and not to the next person."""
+    """Without the line a person could not tell a decision from an omission (B32)."""
     artifact = handmade.record([X], [whole("y")])
     assert "\nmax_batch_size: 0\n" in render(plan(artifact, model_name="m"))
 
 
 def test_no_platform_and_no_format() -> None:
-    """Legacy fields that only add ways to be refused (R55, R92)."""
+    """Legacy fields that only add ways to be refused (R55, R92, B31)."""
     text = render(made())
     assert "platform" not in text
     assert "format:" not in text
