@@ -11,7 +11,7 @@ from aitune.numerics import Array, compare
 from aitune.records import TensorSpec
 from aitune.records.evidence import Measurement, Tuning
 from aitune.tuning.candidate import Candidate
-from aitune.tuning.measure import Clock, Times, measure_in_turns, median_interval, ratios
+from aitune.tuning.measure import MIN_ROUNDS, Clock, Times, measure_in_turns, median_interval, ratios
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runner import Runner
 
@@ -24,6 +24,8 @@ MIN_GAIN = 0.05
 """A larger batch must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
+_RUNS_TO_DECIDE = 8
+"""Runs that each candidate needs at least: warming up, comparing answers, five rounds."""
 
 Requests = Callable[[int | None], Mapping[str, Array]]
 """A request at the typical shape with so many rows; None for a model that does not batch."""
@@ -119,7 +121,9 @@ def choose(
     batch, why = limit, f"batch {limit} was asked for"
     if batched and not fixed_batch:
         batch, why = _useful_batch(names[0], baseline, requests, limit, max(1, least_batch), ledger)
-    rows = None if not batched else batch if objective == "throughput" else 1
+    rows = None
+    if batched:
+        rows = _affordable(baseline, requests, batch, len(candidates), ledger) if objective == "throughput" else 1
     winner, reason, rejected = _measure_candidates(candidates, baseline, requests(rows), outputs, rows or 1, ledger)
     tuning = Tuning(
         objective=objective,
@@ -132,21 +136,34 @@ def choose(
     return Choice(tuning=tuning, winner=winner, max_batch_size=batch if batched else None)
 
 
+def _affordable(runner: Runner, requests: Requests, batch: int, candidates: int, ledger: _Ledger) -> int:
+    """The batch at which all candidates can be measured in the time that is left: the largest, or a power of two."""
+    feed = requests(batch)
+    start = ledger.clock()
+    runner.run(feed)
+    needed = (ledger.clock() - start) * candidates * _RUNS_TO_DECIDE
+    if needed <= ledger.left():
+        return batch
+    return 1 << max(0, int(batch * max(0.0, ledger.left()) / needed).bit_length() - 1)
+
+
 def winner_of(times_s: Mapping[str, Sequence[float]], order: Sequence[str]) -> tuple[str, bool]:
     """The first in ``order`` that is as fast as the fastest within 3 %, and whether that is certain.
 
-    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 3 %, and the
-    interval of the winner's own does too.
+    It is certain when each was timed in five rounds or more, the interval of every earlier candidate's ratio to the
+    fastest lies on one side of 3 %, and no other can still turn out more than 3 % faster than the winner.
 
     Args:
         times_s: Seconds per run, round by round.
         order: Names, simplest first.
 
-    >>> winner_of({"a": [1.0, 1.0, 1.0], "b": [0.99, 0.99, 0.99], "c": [2.0, 2.0, 2.0]}, ["a", "b", "c"])
+    >>> winner_of({"a": [1.0] * 5, "b": [0.99] * 5, "c": [2.0] * 5}, ["a", "b", "c"])
     ('a', True)
+    >>> winner_of({"a": [1.0], "b": [0.5]}, ["a", "b"])
+    ('b', False)
     """
     fastest = min(times_s, key=lambda name: median_interval(times_s[name]).median)
-    certain = True
+    certain = all(len(values) >= MIN_ROUNDS for values in times_s.values())
     for name in order:
         if name not in times_s:
             continue
@@ -339,7 +356,7 @@ def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: 
     best = ledger.measured[winner, rows]
     what = f"a batch of {rows}" if rows > 1 else "one request"
     speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
-    if len(times.times_s) == 1:
+    if len(times.times_s) == 1:  # nothing to be uncertain about
         return f"{speed}, the only candidate" + (" that may win" if len(order) > 1 else "")
     others = {name: ratios(values, times.times_s[winner]) for name, values in times.times_s.items() if name != winner}
     nearest = min(others, key=lambda name: others[name].median)

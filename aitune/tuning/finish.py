@@ -144,7 +144,7 @@ def finish(
             samples=index,
             tuning=found.tuning,
             provenance=_provenance(provenance, samples),
-            notes=(*notes, *found.notes, *contract.notes, *remarks),
+            notes=(*notes, *found.notes, *_busy(measuring), *contract.notes, *remarks),
         ),
     )
 
@@ -236,6 +236,14 @@ def _label(sent: Tensors, observations: Sequence[Observation]) -> str:
     shapes = {name: array.shape for name, array in sent.items()}
     same = (item.label for item in observations if {name: array.shape for name, array in item.inputs.items()} == shapes)
     return next(same, "typical")
+
+
+def _busy(measuring: Measuring | None) -> tuple[str, ...]:
+    """A note when so much else ran that the measurements say more about the machine than about the model."""
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if measuring is None or load <= 2 * cpus:
+        return ()
+    return (f"the machine was busy while it was measured: load {load:.0f} on {cpus} processors",)
 
 
 def _provenance(given: Sequence[tuple[str, str]], samples: Sequence[Tensors]) -> tuple[tuple[str, str], ...]:

@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from aitune.errors import AituneError
 from aitune.tuning.progress import SILENT, Progress
 
-__all__ = ["Clock", "Interval", "Times", "measure_in_turns", "median_interval", "ratios"]
+__all__ = ["MIN_ROUNDS", "Clock", "Interval", "Times", "measure_in_turns", "median_interval", "ratios"]
 
 Clock = Callable[[], float]
 """Seconds since some moment, never going back."""
 Settled = Callable[[Mapping[str, Sequence[float]]], bool]
 
 _WARM_UP_RUNS = 3
-_MIN_ROUNDS = 5
+_WARM_UP_S = 0.5
+"""A run that takes so long is warm after one."""
+MIN_ROUNDS = 5
+"""Fewer rounds decide nothing."""
 _MAX_ROUNDS = 60
 _TURN_S = 0.01
 """A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
@@ -67,7 +70,7 @@ def measure_in_turns(
     seconds: float,
     clock: Clock = time.perf_counter,
     settled: Settled = lambda times: False,
-    min_rounds: int = _MIN_ROUNDS,
+    min_rounds: int = MIN_ROUNDS,
     max_rounds: int = _MAX_ROUNDS,
     progress: Progress = SILENT,
 ) -> Times:
@@ -133,10 +136,14 @@ def _outside(count: int) -> int:
 def _warm_up(name: str, run: Callable[[], object], times: Times, clock: Clock) -> int:
     """Run until warm; how many runs make a turn, 0 when it failed."""
     try:
+        last = spent = 0.0
         for _ in range(_WARM_UP_RUNS):
+            if spent >= _WARM_UP_S:
+                break
             start = clock()
             run()
             last = clock() - start
+            spent += last
     except AituneError as error:
         _drop(name, error, times)
         return 0

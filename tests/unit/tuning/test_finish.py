@@ -450,6 +450,13 @@ def test_an_interrupt_at_any_run_leaves_nothing(model_file: Path, at: int) -> No
     assert [path.name for path in model_file.parent.iterdir()] == ["model.onnx"]
 
 
+def test_a_busy_machine_is_noted(model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurements beside a load of fifty say little, and a reader should know."""
+    monkeypatch.setattr("os.getloadavg", lambda: (50.0, 1.0, 1.0))
+    assert not evidence(made(model_file, LINEAR, linear)).notes
+    assert "load 50 on" in evidence(made(model_file, LINEAR, linear, tune=True, seconds=0.1)).notes[0]
+
+
 def test_long_steps_say_what_they_do(model_file: Path) -> None:
     """Every step that is started is ended."""
     progress = Recorder()

@@ -54,7 +54,7 @@ def test_candidates_run_in_turns() -> None:
         return run
 
     measure_in_turns({name: runner(name) for name in "abc"}, seconds=1e9, clock=clock, max_rounds=4)
-    assert "".join(order) == "aaabbbccc" + "abc" * 4
+    assert "".join(order) == "abc" + "abc" * 4
 
 
 def test_short_runs_are_timed_many_at_a_time() -> None:
@@ -73,7 +73,7 @@ def test_it_ends_when_settled_when_told_or_when_the_budget_ends() -> None:
     settled = measure_in_turns(contestants, seconds=1e9, clock=clock, settled=lambda _: True)
     assert len(settled.times_s["b"]) == 5
     spent = measure_in_turns(contestants, seconds=10.0, clock=clock)
-    assert [len(spent.times_s[name]) for name in "ab"] == [2, 2]
+    assert [len(spent.times_s[name]) for name in "ab"] == [4, 4]
 
 
 def test_one_that_fails_drops_out_and_the_others_go_on() -> None:
@@ -83,7 +83,7 @@ def test_one_that_fails_drops_out_and_the_others_go_on() -> None:
 
     def later() -> None:
         clock.spend(1.0)
-        if next(runs) == 5:
+        if next(runs) == 3:
             raise SourceError("out of\nmemory")
 
     def never() -> None:
@@ -249,7 +249,7 @@ def test_a_batch_that_does_not_run_ends_the_search() -> None:
 def test_the_search_for_a_batch_stays_within_its_budget() -> None:
     """A slow model: batches that would not fit into what is left are not tried."""
     clock = FakeClock()
-    found, reason = largest_batch("m", timed(clock, lambda rows: 2.0), requests, 64, seconds=60, clock=clock)
+    found, reason = largest_batch("m", timed(clock, lambda rows: 4.0), requests, 64, seconds=60, clock=clock)
     assert found < 64
     assert "the budget of 60 s ended before batch" in reason
     assert clock.now_s < 120
@@ -297,14 +297,26 @@ def test_a_baseline_that_fails_while_measured_is_an_error() -> None:
     runs = iter(range(9))
 
     def run(x: Array) -> Array:
-        if next(runs) > 0:
+        if next(runs) > 1:
             raise SourceError("gone")
         return x
 
     with pytest.raises(SourceError, match="no candidate runs: gone"):
         chosen(clock, Fake(run))
-    with pytest.raises(SourceError, match="m does not run at batch 1: gone"):
+    with pytest.raises(SourceError, match="does not run at batch 1: gone"):
         largest_batch("m", Fake(run), requests, 4, clock=clock)
+
+
+def test_all_candidates_are_measured_within_the_budget() -> None:
+    """Four candidates that take 2 s for 64 rows do not fit into 20 s, so they are compared at a smaller batch."""
+    clock = FakeClock()
+    candidates = [timed(clock, lambda rows, f=f: f * rows / 32, f"c{f}") for f in (1.0, 1.1, 1.2, 0.8)]
+    found = chosen(clock, *candidates, limit=64, seconds=20.0)
+    assert found.max_batch_size == 64
+    assert found.tuning.winner == "c0.8"
+    assert {item.batch_size for item in found.tuning.measurements} == {16}
+    assert clock.now_s < 30
+    assert all(item.runs >= 5 for item in found.tuning.measurements)
 
 
 def test_an_interrupt_closes_what_was_opened() -> None:
