@@ -322,9 +322,9 @@ def _tensors(path: Path) -> list[dict[str, Any]]:
 
 def read_interface(path: Path) -> Interface:
     """What a model file declares, read by whichever frontend knows it; handed to the offline checker."""
-    from aitune.onnx import read_interface as read_onnx
+    from aitune.onnx.served import read_served
 
-    return read_onnx(path)
+    return read_served(path)
 
 
 def open_artifact(path: Path) -> OnnxRunner:

@@ -119,6 +119,7 @@ BEHAVIOURS: Mapping[str, str] = MappingProxyType(
         "http_max_input_size": "25.06",
         "label_path_confined": "26.02",
         "onnx_tensorrt_bf16": "26.02",
+        "onnx_external_data_confined": "26.02",
         "onnx_bf16": "26.03",
         "shape_overflow_check": "26.03",
         "load_name_check": "26.03",

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aitune.errors import AituneError
-from aitune.records.interface import Interface
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import FILE, Folder, inside
 from aitune.triton.check.model import Model, Version
@@ -85,19 +84,24 @@ def open_artifact(model: Model, version: Version) -> Iterator[Finding]:
 
 
 def companions(model: Model, version: Version) -> Iterator[Finding]:
-    """R212: files with external data lie where the model says."""
-    interface: Interface | None = version.interface
-    if interface is None or version.artifact is None:
+    """R212: files with external data lie where the target's ONNX Runtime opens them."""
+    if version.interface is None or version.artifact is None:
         return
-    for name in interface.companions:
-        path = version.artifact.parent / name
-        shown = f"{version.number}/{name}"
+    folder = version.artifact.parent
+    for name in version.interface.companions:
+        path, shown = folder / name, f"{version.number}/{name}"
+        fix = "keep the data beside the model"
         if not inside(model.root, path):
             message = f"external data {name!r} lies outside the repository: it is not checked"
-            yield model.at_file(WARNING, "R212", shown, message, "keep the data beside the model")
+            yield model.at_file(WARNING, "R212", shown, message, fix)
+        elif path.is_file() and not inside(folder, path):
+            runtime = f"ONNX Runtime {model.options.release.onnxruntime}"
+            if model.has("onnx_external_data_confined"):
+                message = f"external data {name!r} leaves the model's folder: {runtime} refuses it"
+                yield model.at_file(ERROR, "R212", shown, message, fix)
+            else:
+                message = f"external data {name!r} leaves the model's folder: {runtime} loads it, later ones refuse it"
+                yield model.at_file(WARNING, "R212", shown, message, fix)
         elif not path.is_file():
-            message = f"external data {name!r} is not there: cannot get file size"
-            yield model.at_file(ERROR, "R212", shown, message, f"put it at {model.name}/{shown}")
-        elif ".." in Path(name).parts:
-            message = f"external data {name!r} climbs out of the version: later ONNX Runtimes refuse it"
-            yield model.at_file(WARNING, "R212", shown, message, "keep the data beside the model")
+            message = f"external data {name!r} is not there; ONNX Runtime loads the model only if no node reads it"
+            yield model.at_file(WARNING, "R212", shown, message, f"put it at {model.name}/{shown}")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aitune.errors import SourceError
-from aitune.onnx import read_interface
+from aitune.onnx.served import read_served
 from aitune.records.interface import Interface
 from aitune.triton.check import check_repository
 
@@ -29,7 +29,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path) -> Interface:
     """The frontend's reader."""
-    return read_interface(path)
+    return read_served(path)
 
 
 @pytest.mark.parametrize("mode", ["default", "strict"])
