@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +21,7 @@ from aitune.triton.programs import Ports, ServerOptions, ServerProgram
 from aitune.triton.proved_by import Implementation, ProvedBy
 from aitune.triton.remote_server import RemoteServer, Server
 from aitune.triton.server_http import ModelState
-from aitune.triton.server_log import busy_port, failures, still_loading, telling_lines
+from aitune.triton.server_log import busy_port, failures, plain_reason, still_loading, telling_lines
 
 __all__ = ["LocalServer", "RemoteServer", "Server"]
 
@@ -154,13 +155,13 @@ class LocalServer:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def models(self) -> tuple[ModelState, ...]:
-        """Every model it sees; reasons that its index does not give are taken from the log."""
+        """Every model it sees; what its index does not tell (reasons, models without a version) is in the log."""
         reasons = failures(self.log_text())
+        index = server_http.repository_index(self.http)
+        unlisted = [ModelState(name=name) for name in reasons.keys() - {row.name for row in index}]
         return tuple(
-            row
-            if row.ready or row.reason
-            else ModelState(name=row.name, version=row.version, state=row.state, reason=reasons.get(row.name, ""))
-            for row in server_http.repository_index(self.http)
+            row if row.ready else replace(row, reason=plain_reason(row.reason) or reasons.get(row.name, ""))
+            for row in (*index, *sorted(unlisted, key=lambda row: row.name))
         )
 
     def proved_by(self) -> ProvedBy:

@@ -14,9 +14,11 @@ for sequence states (they are kept in the instance's own process instead).
     serving.py       TritonPythonModel: load once, answer batches
     settings.py      the config's parameters → session options
     accelerators.py  which execution providers, and which requests for one are refused
+    sessions.py      the file to load, and the session made of it
     signature.py     a model's tensors as ONNX Runtime sees them
     checks.py        config against signature, before the first request
     completion.py    what a config leaves out, told from the signature
+    failures.py      the exception that means "cannot be served"
     plan.py          which requests of a batch run together, and how
     tensors.py       arrays in and rows out
     ragged.py        batch inputs and scattered outputs

@@ -10,12 +10,12 @@ from typing import Any
 import onnxruntime
 import triton_python_backend_utils as pb_utils
 
-from .accelerators import providers_for
 from .checks import check
 from .completion import complete, default_max_batch_size, is_wanted
 from .failures import LoadError
 from .plan import Plan
-from .settings import Settings, read_settings
+from .sessions import message_of, model_file, open_session
+from .settings import read_settings
 from .signature import read_signature
 from .states import States
 from .tensors import Array
@@ -31,32 +31,24 @@ class TritonPythonModel:
         """Fill in what the config leaves out; called once per model, before any instance exists."""
         config = auto_complete_model_config.as_dict()
         if is_wanted(config):
-            path = _model_file(Path(pb_utils.get_model_dir()), config)
-            groups = config.get("instance_group", ())
-            kind = "GPU" if any(group.get("kind") == "KIND_GPU" for group in groups) else "CPU"
-            session = _session(path, config, read_settings(config), kind=kind, device_id=0)
-            complete(config, read_signature(session), default_size=default_max_batch_size())
+            try:
+                path = model_file(Path(pb_utils.get_model_dir()), config)
+                groups = config.get("instance_group", ())
+                kind = "GPU" if any(group.get("kind") == "KIND_GPU" for group in groups) else "CPU"
+                session = open_session(path, config, read_settings(config), kind=kind)
+                complete(config, read_signature(session), default_size=default_max_batch_size())
+            except LoadError as error:
+                raise pb_utils.TritonModelException(str(error)) from error
         return auto_complete_model_config
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Make the session and refuse a config that does not fit it."""
-        config = json.loads(args["model_config"])
-        kind, device = args["model_instance_kind"], int(args["model_instance_device_id"])
-        self._settings = read_settings(config)
-        path = _model_file(Path(args["model_repository"], args["model_version"]), config)
-        self._session = _session(path, config, self._settings, kind=kind, device_id=device)
-        signature = read_signature(self._session)
-        check(config, signature)
-        entries = (config.get("sequence_batching") or {}).get("state") or []
-        self._states = States(entries) if entries else None
-        self._state_outputs = self._states.outputs if self._states else ()
-        self._plan = Plan(config, signature)
-        self._decoupled = (config.get("model_transaction_policy") or {}).get("decoupled", False)
-        used = self._session.get_providers()
-        pb_utils.Logger.log_info(
-            f"aitune onnxruntime backend: {args['model_instance_name']} on ONNX Runtime "
-            f"{onnxruntime.__version__}, {', '.join(used)}"
-        )
+        try:
+            self._load(json.loads(args["model_config"]), args)
+        except LoadError as error:
+            raise pb_utils.TritonModelException(str(error)) from error
+        where = f"ONNX Runtime {onnxruntime.__version__}, {', '.join(self._session.get_providers())}"
+        pb_utils.Logger.log_info(f"aitune onnxruntime backend: {args['model_instance_name']} on {where}")
 
     def execute(self, requests: list[Any]) -> list[Any] | None:
         """Answer a batch; what is wrong with one request is told to that one alone."""
@@ -70,6 +62,19 @@ class TritonPythonModel:
     def finalize(self) -> None:
         """Let the session go."""
         del self._session
+
+    def _load(self, config: Mapping[str, Any], args: Mapping[str, str]) -> None:
+        kind, device = args["model_instance_kind"], int(args["model_instance_device_id"])
+        self._settings = read_settings(config)
+        path = model_file(Path(args["model_repository"], args["model_version"]), config)
+        self._session = open_session(path, config, self._settings, kind=kind, device_id=device)
+        signature = read_signature(self._session)
+        check(config, signature)
+        entries = (config.get("sequence_batching") or {}).get("state") or []
+        self._states = States(entries) if entries else None
+        self._state_outputs = self._states.outputs if self._states else ()
+        self._plan = Plan(config, signature)
+        self._decoupled = (config.get("model_transaction_policy") or {}).get("decoupled", False)
 
     def _answer(self, requests: list[Any]) -> list[Any]:
         arrays = [{tensor.name(): tensor.as_numpy() for tensor in request.inputs()} for request in requests]
@@ -91,7 +96,7 @@ class TritonPythonModel:
             columns = self._run(arrays, wanted)
         except Exception as error:  # whatever one request makes the model do must not reach the others
             if len(requests) == 1:
-                return [_error(f"onnx runtime error: {error}")]
+                return [_error(message_of(error))]
             return [
                 answer
                 for request, own in zip(requests, arrays, strict=True)
@@ -132,24 +137,3 @@ class TritonPythonModel:
 
 def _error(message: str) -> Any:
     return pb_utils.InferenceResponse(output_tensors=[], error=pb_utils.TritonError(message))
-
-
-def _model_file(version: Path, config: Mapping[str, Any]) -> Path:
-    """The file to load; a model may also be a directory that holds one."""
-    path = version / (config.get("default_model_filename") or "model.onnx")
-    if not path.exists():
-        raise LoadError(f"failed to stat file {path}")
-    if not path.is_dir():
-        return path
-    if not (path / "model.onnx").exists():
-        raise LoadError(f"unable to find '{path / 'model.onnx'}' for model instance '{config['name']}'")
-    return path / "model.onnx"
-
-
-def _session(path: Path, config: Mapping[str, Any], settings: Settings, *, kind: str, device_id: int) -> Any:
-    available = tuple(onnxruntime.get_available_providers())
-    providers = providers_for(config, kind=kind, device_id=device_id, available=available)
-    try:
-        return onnxruntime.InferenceSession(str(path), settings.options, providers=providers)
-    except Exception as error:  # ONNX Runtime raises many kinds; each means that there is no session
-        raise LoadError(f"onnx runtime error: {error}") from error

@@ -93,8 +93,6 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
         options.enable_mem_pattern = boolean(parameters["enable_mem_pattern"])
     if _DEVICE_ALLOCATOR in parameters:
         options.add_session_config_entry(_DEVICE_ALLOCATOR, parameters[_DEVICE_ALLOCATOR])
-    for library in (config.get("model_operations") or {}).get("op_library_filename", ()):
-        _register(options, library)
     return Settings(options=options, run_options=_run_options(parameters))
 
 
@@ -112,13 +110,6 @@ def _set_threads(options: Any, parameters: Mapping[str, str]) -> None:
             f"Invalid configuration value provided. Expected values for execution_mode are 0 or 1 but got {mode}"
         )
     options.execution_mode = _MODES[mode]
-
-
-def _register(options: Any, library: str) -> None:
-    try:
-        options.register_custom_ops_library(library)
-    except RuntimeError as error:  # the base of every error ONNX Runtime raises
-        raise LoadError(f"onnx runtime error: {error}") from error
 
 
 def _run_options(parameters: Mapping[str, str]) -> Any:
