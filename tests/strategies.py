@@ -22,6 +22,7 @@ from aitune.records.evidence import (
     Trial,
     Tuning,
 )
+from aitune.records.plans import HARDWARE_LEVELS, PlanFacts, PlanTensor, PlanVariant, Profile, ProfileRange
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 names = texts.filter(str.strip)
@@ -110,6 +111,31 @@ evidences = st.builds(
 
 
 @st.composite
+def profile_ranges(draw: st.DrawFn) -> ProfileRange:
+    """Any valid range of a profile."""
+    triples = [sorted(draw(st.tuples(sizes, sizes, sizes))) for _ in range(draw(st.integers(0, 3)))]
+    low, typical, high = (tuple(triple[index] for triple in triples) for index in range(3))
+    return ProfileRange(name=draw(names), min=low, opt=typical, max=high, values=draw(st.booleans()))
+
+
+profiles = st.builds(Profile, inputs=many(profile_ranges()))
+plan_tensors = st.builds(
+    PlanTensor, name=names, format=st.sampled_from(["LINEAR", "CHW32"]), shape_tensor=st.booleans()
+)
+plan_facts = st.builds(
+    PlanFacts,
+    builder=st.sampled_from(["tensorrt", "tensorrt_rtx"]),
+    version=texts,
+    compute_capability=st.sampled_from(["", "8.9", "12.0"]),
+    hardware_compatibility=st.sampled_from(HARDWARE_LEVELS),
+    version_compatible=st.booleans(),
+    profiles=many(profiles),
+    tensors=many(plan_tensors),
+    variants=st.sampled_from([(), (PlanVariant(compute_capability="8.0", file="m.onnx", version="10.5.0.18"),)]),
+)
+
+
+@st.composite
 def artifacts(draw: st.DrawFn) -> ONNXArtifact | TensorRTPlanArtifact:
     """Any valid artifact, in the folder ``f``."""
     kind = draw(st.sampled_from([ONNXArtifact, TensorRTPlanArtifact]))
@@ -126,4 +152,5 @@ def artifacts(draw: st.DrawFn) -> ONNXArtifact | TensorRTPlanArtifact:
         outputs=unique(),
         companions=tuple(Companion(name=name, fingerprint=draw(fingerprints)) for name in companions),
         evidence=draw(st.none() | evidences),
+        **({"plan": draw(st.none() | plan_facts)} if kind is TensorRTPlanArtifact else {}),
     )

@@ -13,6 +13,7 @@ from typing import ClassVar
 from aitune.errors import ArtifactIntegrityError, RecordError
 from aitune.records.evidence import Evidence
 from aitune.records.fingerprints import fingerprint_file, stage_copy, sync_folder
+from aitune.records.plans import PlanFacts
 from aitune.records.shapes import TunedTensorSpec
 
 __all__ = ["Artifact", "ArtifactIntegrityError", "Companion", "ONNXArtifact", "TensorRTPlanArtifact"]
@@ -218,9 +219,27 @@ class ONNXArtifact(Artifact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRTPlanArtifact(Artifact):
-    """A serialized TensorRT engine."""
+    """A serialized TensorRT engine; companions are the plans of further kinds of GPU.
+
+    Attributes:
+        plan: Who built it, for what, and with which profiles; None when nobody wrote that down.
+
+    Raises:
+        RecordError: If a further plan is not among the companions.
+    """
+
+    plan: PlanFacts | None = None
 
     format: ClassVar[str] = "tensorrt_plan"
+
+    def __post_init__(self) -> None:
+        Artifact.__post_init__(self)  # zero-argument super() fails here: slots make a second class
+        if self.plan is not None and not isinstance(self.plan, PlanFacts):
+            raise TypeError(f"plan of an artifact must be PlanFacts or None, got {self.plan!r}")
+        files = {self.path.name, *(item.name for item in self.companions)}
+        for variant in self.plan.variants if self.plan is not None else ():
+            if variant.file not in files:
+                raise RecordError(f"plan {variant.file!r} of an artifact is not among its files")
 
 
 def _check_unique(field: str, values: object, kind: type) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 from aitune.errors import RecordError
 from aitune.records.artifact import Artifact, Companion, ONNXArtifact, TensorRTPlanArtifact
 from aitune.records.evidence import Evidence
+from aitune.records.plans import PlanFacts
 from aitune.records.shapes import TunedTensorSpec
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
 SCHEMA_VERSION = 1
 _ARTIFACTS: dict[str, type[Artifact]] = {kind.format: kind for kind in (Artifact, ONNXArtifact, TensorRTPlanArtifact)}
 _ARTIFACT_KEYS = ("format", "file", "fingerprint", "inputs", "outputs", "companions", "evidence")
+_PLAN_KEY = "plan"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ def load(kind: type, data: object, where: str = "record") -> Any:
 
 def dump_artifact(artifact: Artifact) -> dict[str, Any]:
     """An artifact as a JSON object; of its path only the file name is kept."""
-    return {
+    data = {
         "format": artifact.format,
         "file": artifact.path.name,
         "fingerprint": artifact.fingerprint,
@@ -96,6 +98,9 @@ def dump_artifact(artifact: Artifact) -> dict[str, Any]:
         "companions": dump(artifact.companions),
         "evidence": dump(artifact.evidence),
     }
+    if isinstance(artifact, TensorRTPlanArtifact):
+        data[_PLAN_KEY] = dump(artifact.plan)
+    return data
 
 
 def load_artifact(data: object, folder: Path) -> Artifact:
@@ -108,7 +113,9 @@ def load_artifact(data: object, folder: Path) -> Artifact:
     Raises:
         RecordError: If it is not such an object.
     """
-    found = _object(data, _ARTIFACT_KEYS, "artifact")
+    is_plan = isinstance(data, Mapping) and data.get("format") == TensorRTPlanArtifact.format
+    keys = (*_ARTIFACT_KEYS, _PLAN_KEY) if is_plan else _ARTIFACT_KEYS
+    found = _object(data, keys, "artifact", frozenset({_PLAN_KEY}))
     kind = _ARTIFACTS.get(found["format"]) if isinstance(found["format"], str) else None
     if kind is None:
         raise RecordError(f"format of an artifact must be one of {', '.join(_ARTIFACTS)}, got {found['format']!r}")
@@ -116,6 +123,7 @@ def load_artifact(data: object, folder: Path) -> Artifact:
     if not isinstance(file, str) or not file or "/" in file or file in (".", ".."):
         raise RecordError(f"file of an artifact must be a plain file name, got {file!r}")
     specs = tuple[TunedTensorSpec, ...]
+    more = {"plan": _load(PlanFacts | None, found.get(_PLAN_KEY), "artifact.plan")} if is_plan else {}
     return kind(
         path=folder / file,
         fingerprint=_load(str, found["fingerprint"], "artifact.fingerprint"),
@@ -123,6 +131,7 @@ def load_artifact(data: object, folder: Path) -> Artifact:
         outputs=_load(specs, found["outputs"], "artifact.outputs"),
         companions=_load(tuple[Companion, ...], found["companions"], "artifact.companions"),
         evidence=_load(Evidence | None, found["evidence"], "artifact.evidence"),
+        **more,
     )
 
 
