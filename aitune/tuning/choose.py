@@ -24,6 +24,8 @@ MIN_GAIN = 0.05
 """A larger batch must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
+_CHOICE_SHARE = 0.5
+"""Share of the budget that is kept for comparing the candidates."""
 _RUNS_TO_DECIDE = 8
 """Runs that each candidate needs at least: warming up, comparing answers, five rounds."""
 
@@ -150,8 +152,9 @@ def _affordable(runner: Runner, requests: Requests, batch: int, candidates: int,
 def winner_of(times_s: Mapping[str, Sequence[float]], order: Sequence[str]) -> tuple[str, bool]:
     """The first in ``order`` that is as fast as the fastest within 3 %, and whether that is certain.
 
-    It is certain when each was timed in five rounds or more, the interval of every earlier candidate's ratio to the
-    fastest lies on one side of 3 %, and no other can still turn out more than 3 % faster than the winner.
+    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 3 %, and no
+    other can still turn out more than 3 % faster than the winner. Fewer than five rounds decide nothing: then it is the
+    first in ``order``, uncertain.
 
     Args:
         times_s: Seconds per run, round by round.
@@ -160,18 +163,23 @@ def winner_of(times_s: Mapping[str, Sequence[float]], order: Sequence[str]) -> t
     >>> winner_of({"a": [1.0] * 5, "b": [0.99] * 5, "c": [2.0] * 5}, ["a", "b", "c"])
     ('a', True)
     >>> winner_of({"a": [1.0], "b": [0.5]}, ["a", "b"])
-    ('b', False)
+    ('a', False)
     """
-    fastest = min(times_s, key=lambda name: median_interval(times_s[name]).median)
-    certain = all(len(values) >= MIN_ROUNDS for values in times_s.values())
-    for name in order:
-        if name not in times_s:
-            continue
+    present = [name for name in order if name in times_s]
+    if _too_few(times_s):
+        return present[0], False
+    fastest = min(present, key=lambda name: median_interval(times_s[name]).median)
+    certain = True
+    for name in present:
         ratio = ratios(times_s[name], times_s[fastest])
         certain = certain and (ratio.high <= 1 + EQUIVALENT or ratio.low > 1 + EQUIVALENT)
         if ratio.median <= 1 + EQUIVALENT:
             return name, certain and _unbeaten(times_s, name)
     return fastest, certain
+
+
+def _too_few(times_s: Mapping[str, Sequence[float]]) -> bool:
+    return len(times_s) > 1 and min(map(len, times_s.values())) < MIN_ROUNDS
 
 
 def _unbeaten(times_s: Mapping[str, Sequence[float]], winner: str) -> bool:
@@ -227,8 +235,9 @@ def _double(name: str, runner: Runner, requests: Requests, limit: int, ledger: _
     while size < limit and misses < 2:
         size = min(2 * size, limit)
         known = ledger.measured.get((name, best))
-        if ledger.left() <= 0 or (known and known.p50_us * 1e-6 * size / best * 5 > ledger.left()):
-            return best, f"the budget of {ledger.seconds:g} s ended before batch {size}"
+        needed = known.p50_us * 1e-6 * size / best * 5 if known else 0.0
+        if needed >= ledger.left() - ledger.seconds * _CHOICE_SHARE:
+            return best, f"larger batches than {best} did not fit into the budget of {ledger.seconds:g} s"
         gain, failure = _gain(name, runner, requests, best, size, ledger)
         if failure:
             return best, f"batch {size} does not run ({failure})"
@@ -358,6 +367,8 @@ def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: 
     speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
     if len(times.times_s) == 1:  # nothing to be uncertain about
         return f"{speed}, the only candidate" + (" that may win" if len(order) > 1 else "")
+    if _too_few(times.times_s):
+        return f"{speed}; too few rounds fit into the budget of {ledger.seconds:g} s to prefer another"
     others = {name: ratios(values, times.times_s[winner]) for name, values in times.times_s.items() if name != winner}
     nearest = min(others, key=lambda name: others[name].median)
     ratio = others[nearest].median
