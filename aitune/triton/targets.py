@@ -108,8 +108,13 @@ def _published(model: PublishedModel, version: str) -> Published | None:
     if model.config is None:
         return None
     documents = {str(number): document.artifact for number, document in model.documents.items()}
+    config = model.config
+    if not config.name:  # Triton takes the name of the folder
+        config = type(config)()
+        config.CopyFrom(model.config)
+        config.name = model.name
     return Published(
-        config=model.config,
+        config=config,
         artifact=documents.get(version),
         edits=_edits(model) if version == str(model.current) else (),
         siblings=documents,
