@@ -54,18 +54,18 @@ def resized_copy(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Ten
     """A tensor at another batch size that shares no memory with the old one; only rows that are kept are copied."""
     if tensor.requires_grad:
         return resized_copy(batch_size, tensor.detach(), axes).requires_grad_()
-    shape = tensor.shape
-    copied = False
+    shape, made = tensor.shape, tensor
     for axis, multiplier in axes:
         want = multiplier * batch_size
-        have = shape[axis] if axis < len(shape) else _size_at(tensor, axis)
+        try:
+            have = shape[axis]
+        except IndexError:
+            raise _lacks_axis(tensor, axis) from None
         if want < have:
-            tensor = tensor.narrow_copy(axis, 0, want)
-            copied = True
+            made = made.narrow_copy(axis, 0, want)
         elif want > have:
-            tensor = _grown(tensor, axis, have, want)
-            copied = True
-    return tensor if copied else isolated(tensor)
+            made = _grown(made, axis, have, want)
+    return isolated(tensor) if made is tensor else made
 
 
 def resized_view(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
@@ -99,5 +99,9 @@ def _size_at(tensor: torch.Tensor, axis: int) -> int:
     if not isinstance(tensor, torch.Tensor):
         raise MissingAttributeError(f"a tensor is to be resized, found {type(tensor).__name__}")
     if axis >= tensor.dim():
-        raise MissingIndexError(f"batch axis {axis} was learned, found a tensor of shape {list(tensor.shape)}")
+        raise _lacks_axis(tensor, axis)
     return tensor.shape[axis]
+
+
+def _lacks_axis(tensor: torch.Tensor, axis: int) -> MissingIndexError:
+    return MissingIndexError(f"batch axis {axis} was learned, found a tensor of shape {list(tensor.shape)}")

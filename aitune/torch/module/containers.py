@@ -13,8 +13,8 @@ from collections import OrderedDict, UserDict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, IntEnum
 from functools import cached_property
-from typing import TypeAlias
-from weakref import WeakKeyDictionary
+from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary, ref
 
 import torch
 
@@ -99,21 +99,24 @@ _KNOWN = {
     ("transformers.cache_utils", "DynamicCache"): _Rule.IGNORE,
 }
 
+
+class _ClassInfo(NamedTuple):
+    """What is known about a class: its kind, and the attributes to walk where that goes by attribute."""
+
+    kind: Kind
+    names: tuple[str, ...]
+
+
 _rules: WeakKeyDictionary[type, _Rule] = WeakKeyDictionary()
-_kinds: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
-_names: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
+# Keyed by weak reference, and by hand: a WeakKeyDictionary takes three times as long to look something up.
+_infos: dict[ref[type], _ClassInfo] = {}
 common_kinds: dict[type, Kind] = {}
 """Kinds of the classes met most, which are never collected; other classes are looked up by :func:`kind_of`."""
 
 
 def kind_of(cls: type) -> Kind:
     """The kind of a class."""
-    kind = common_kinds.get(cls)
-    if kind is None:
-        kind = _kinds.get(cls)
-        if kind is None:
-            kind = _kinds[cls] = _classify(cls)
-    return kind
+    return common_kinds.get(cls) or _info_of(cls).kind
 
 
 def narrows_to_tensors(cls: type) -> bool:
@@ -175,8 +178,7 @@ def _say(cls: type, rule: _Rule | None) -> None:
 
 def _forget() -> None:
     """Drops what was concluded from the rules; the common classes are concluded again."""
-    _kinds.clear()
-    _names.clear()
+    _infos.clear()
     common_kinds.update({cls: _classify(cls) for cls in _COMMON})
 
 
@@ -215,21 +217,31 @@ def _classify(cls: type) -> Kind:
 
 def attributes(value: object, kind: Kind) -> list[tuple[object, object]]:
     """The attributes of a dataclass or registered object that are set; unset slots and fields are left out."""
-    names = _attribute_names(value, kind)
+    names = _info_of(type(value)).names
+    if kind is USER and hasattr(value, "__dict__"):
+        names = tuple(sorted({*names, *(name for name in vars(value) if not name.startswith("_"))}))
     try:
         return [(name, getattr(value, name)) for name in names]
     except AttributeError:
         return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
 
 
-def _attribute_names(value: object, kind: Kind) -> tuple[str, ...]:
-    cls = type(value)
-    names = _names.get(cls)
-    if names is None:
-        names = _names[cls] = _field_names(cls) if kind is DATACLASS else _public_names(cls)
-    if kind is DATACLASS or not hasattr(value, "__dict__"):
-        return names
-    return tuple(sorted({*names, *(name for name in vars(value) if not name.startswith("_"))}))
+def _info_of(cls: type) -> _ClassInfo:
+    info = _infos.get(ref(cls))
+    if info is None:
+        kind = _classify(cls)
+        names = {DATACLASS: _field_names, USER: _public_names}.get(kind, _no_names)(cls)
+        info = _infos[ref(cls, _forget_class)] = _ClassInfo(kind, names)
+    return info
+
+
+def _forget_class(key: ref[type]) -> None:
+    _infos.pop(key, None)
+
+
+def _no_names(cls: type) -> tuple[str, ...]:
+    del cls
+    return ()
 
 
 def _field_names(cls: type) -> tuple[str, ...]:

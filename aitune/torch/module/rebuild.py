@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TypeAlias, cast
 
 import torch
@@ -41,9 +41,9 @@ Plan: TypeAlias = "dict[object, Plan | Axes]"
 Resize: TypeAlias = Callable[[torch.Tensor, Axes], torch.Tensor]
 """Gives a new tensor that shares no memory with the old one."""
 
-_Parts: TypeAlias = Sequence[tuple[object, object]]
+_Parts: TypeAlias = list[tuple[object, object]]
 _Frame: TypeAlias = tuple[object, Kind, Iterator[tuple[object, object]], _Parts, Plan, list[object], int]
-_NO_PARTS: _Parts = ()
+_NO_PARTS: _Parts = []
 _NO_PLAN: Plan = {}
 _ATOMS = frozenset(ATOMS)
 
@@ -77,9 +77,10 @@ def rebuild(root: object, plan: Plan | Axes, resize: Resize) -> object:
     kind = kind_of(type(root))
     if kind < LIST:
         return copier.leaf(root, kind, plan)
-    common, tensor, done, leaf = common_kinds.get, TENSOR, copier.tensors, copier.leaf
-    container, node, parts = root, _subplan(root, plan), _parts(root, kind)
-    items, built, met = children(root, kind, parts), list[object](), 0
+    common, atoms, tensor, done, leaf = common_kinds.get, _ATOMS, TENSOR, copier.tensors, copier.leaf
+    container, node, built, met = root, _subplan(root, plan), list[object](), 0
+    parts = attributes(root, kind) if kind >= DATACLASS else _NO_PARTS
+    items = children(root, kind, parts)
     stack: list[_Frame] = []
     next_check = FIRST_CYCLE_CHECK
     while True:
@@ -87,14 +88,17 @@ def rebuild(root: object, plan: Plan | Axes, resize: Resize) -> object:
             below = node.get(key, _NO_PLAN) if node else _NO_PLAN
             if below:
                 met += 1
-            child = common(type(value)) or kind_of(type(value))
+            cls = type(value)
+            child = common(cls) or kind_of(cls)
             if child is tensor and type(below) is tuple:
                 known = done.get(id(value))
-                if known is None or known[0] != below:
-                    known = done[id(value)] = (below, resize(value, below))  # type: ignore[arg-type]  # a tensor
-                built.append(known[1])
+                if known is None:
+                    made = done[id(value)] = resize(value, below)  # type: ignore[arg-type]  # the kind says tensor
+                    built.append(made)
+                else:
+                    built.append(_tied(known, resize(value, below)))  # type: ignore[arg-type]  # as above
             elif child < LIST:
-                built.append(leaf(value, child, below))
+                built.append(value if cls in atoms and not below else leaf(value, child, below))
             else:
                 stack.append((container, kind, items, parts, node, built, met))
                 if len(stack) == next_check:
@@ -102,23 +106,28 @@ def rebuild(root: object, plan: Plan | Axes, resize: Resize) -> object:
                     next_check *= 2
                 container, kind, built, met = value, child, [], 0
                 node = below if type(below) is dict else _subplan(value, below)
-                parts = _parts(value, child) if child > MAPPING else _NO_PARTS
-                items = children(value, child, parts)
+                if child is LIST or child is TUPLE:
+                    items = enumerate(value)  # type: ignore[arg-type]  # the kind says it is a sequence
+                elif child is MAPPING:
+                    items = iter(value.items())  # type: ignore[attr-defined]  # the kind says it is a mapping
+                else:
+                    parts = attributes(value, child)
+                    items = iter(parts)
                 break
         else:
             if met < len(node):
                 _refuse_missing(container, kind, node)
             cls = type(container)
             if cls is list:
-                made: object = built
+                whole: object = built
             elif cls is dict:
-                made = dict(zip(container, built))  # type: ignore[call-overload]  # noqa: B905  # one for each key
+                whole = dict(zip(container, built))  # type: ignore[call-overload]  # noqa: B905  # one for each key
             else:
-                made = tuple(built) if cls is tuple else _assemble(container, kind, parts, built)
+                whole = tuple(built) if cls is tuple else _assemble(container, kind, parts, built)
             if not stack:
-                return made
+                return whole
             container, kind, items, parts, node, built, met = stack.pop()
-            built.append(made)
+            built.append(whole)
 
 
 class _Copier:
@@ -130,32 +139,28 @@ class _Copier:
 
     def __init__(self, resize: Resize) -> None:
         self._resize = resize
-        self.tensors: dict[int, tuple[Axes, torch.Tensor]] = {}
+        self.tensors: dict[int, torch.Tensor] = {}
         self._memo: dict[int, object] = {}
 
     def tensor(self, value: torch.Tensor, axes: Axes) -> torch.Tensor:
         """The tensor at its new size, the same one again where it occurs again."""
-        known = self.tensors.get(id(value))
-        if known is None or known[0] != axes:
-            known = self.tensors[id(value)] = (axes, self._resize(value, axes) if axes else isolated(value))
-        return known[1]
+        made = self._resize(value, axes) if axes else isolated(value)
+        return _tied(self.tensors.setdefault(id(value), made), made)
 
     def leaf(self, value: object, kind: Kind, below: Plan | Axes) -> object:
         """Any leaf; refuses one that the plan says is something else."""
-        if type(value) in _ATOMS and not below:
-            return value
         if isinstance(below, dict) and below:
             _refuse_missing(value, kind, below)
         if isinstance(value, torch.Tensor):
             return self.tensor(value, below if isinstance(below, tuple) else ())
         if below:
             raise _not_a_tensor(value)
-        return copy.deepcopy(value, self._memo)
+        return value if type(value) in _ATOMS else copy.deepcopy(value, self._memo)
 
 
-def _parts(value: object, kind: Kind) -> _Parts:
-    """The attributes of an object, which are work to find; nothing for other containers."""
-    return attributes(value, kind) if kind >= DATACLASS else _NO_PARTS
+def _tied(known: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+    """What was made of a tensor when it was met first, unless it has another size now."""
+    return known if known.shape == made.shape else made
 
 
 def _subplan(value: object, below: Plan | Axes) -> Plan:
@@ -184,6 +189,8 @@ def _refuse_missing(container: object, kind: Kind, node: Plan) -> None:
 
 def _assemble(old: object, kind: Kind, parts: _Parts, built: list[object]) -> object:
     """A container of a type of its own like the old one that holds what was built, in walking order."""
+    if kind is DATACLASS:
+        return _with_fields(old, {part[0]: new for part, new in zip(parts, built)})  # noqa: B905  # alike
     if kind is TUPLE:
         return _with_items(cast("tuple[object, ...]", old), built)
     if kind is LIST:
@@ -192,11 +199,6 @@ def _assemble(old: object, kind: Kind, parts: _Parts, built: list[object]) -> ob
         return new
     if kind is MAPPING:
         return _with_values(cast("Mapping[object, object]", old), built)
-    if kind is DATACLASS:
-        made = _with_fields(old, [str(name) for name, _ in parts], built)
-        if len(getattr(made, "__dict__", ())) > len(built):
-            _copy_other_attributes(made, {name for name, _ in parts})
-        return made
     return _with_attributes(old, parts, built)
 
 
@@ -220,21 +222,23 @@ def _with_values(old: Mapping[object, object], built: list[object]) -> Mapping[o
     return new
 
 
-def _with_fields(old: object, names: Sequence[str], built: Sequence[object]) -> object:
+def _with_fields(old: object, fields: dict[object, object]) -> object:
     """A dataclass instance made without its constructor, as a copy is: frozen and computed fields are no obstacle."""
     new = object.__new__(type(old))
     own = getattr(old, "__dict__", None)
-    if own:
-        new.__dict__.update(own)
-    for name, part in zip(names, built, strict=True):
-        object.__setattr__(new, name, part)
+    if own is not None and len(own) == len(fields):
+        state = vars(new)
+        state.update(own)
+        state.update(fields)  # type: ignore[arg-type]  # names, or the next line finds one too many
+        if len(state) == len(own):
+            return new
+        state.clear()
+    for name, value in (own or {}).items():
+        if name not in fields:
+            new.__dict__[name] = copy.deepcopy(value)
+    for name, value in fields.items():
+        object.__setattr__(new, str(name), value)
     return new
-
-
-def _copy_other_attributes(made: object, fields: set[object]) -> None:
-    """Copies what a dataclass instance holds beside its fields."""
-    for name in vars(made).keys() - fields:
-        object.__setattr__(made, name, copy.deepcopy(vars(made)[name]))
 
 
 def _with_attributes(old: object, parts: _Parts, built: list[object]) -> object:
@@ -265,6 +269,5 @@ def _replace_attribute(container: object, name: str, value: object) -> object:
     try:
         setattr(container, name, value)
     except dataclasses.FrozenInstanceError:
-        parts = {str(field): part for field, part in attributes(container, DATACLASS)} | {name: value}
-        return _with_fields(container, list(parts), list(parts.values()))
+        return _with_fields(container, {**dict(attributes(container, DATACLASS)), name: value})
     return container

@@ -23,7 +23,7 @@ from aitune.torch.module.phase import CACHE_POSITION, phase_of
 from aitune.torch.module.plan import BatchPlan
 from aitune.torch.module.rebuild import rebuild
 from aitune.torch.module.tables import describe
-from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec, batch_sizes_of, spec_of
+from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec, spec_maker
 from aitune.torch.module.unwalked import warn_of_hidden_tensors
 
 __all__ = ["InfoLevel", "SampleMetadata", "batch_tensor"]
@@ -277,12 +277,12 @@ class SampleMetadata:
 def _leaves(data: object, strict: bool, batch_size: float | None, is_output: bool) -> tuple[TensorData, OtherData]:
     """Places of tensors and, where strict, of the other leaves."""
     size = batch_size_of(batch_size or global_context.get(BATCH_SIZE_KEY), zero_is_unknown=True)
-    sizes = batch_sizes_of(size)
+    spec_of = spec_maker(size)
     tensors: list[tuple[Locator, TensorSpec]] = []
     others: list[tuple[Locator, object]] = []
     for path, value, is_tensor in walk(data):
         if is_tensor:
-            tensors.append((Locator(path, is_output), spec_of(value, size, sizes)))  # type: ignore[arg-type]  # a tensor
+            tensors.append((Locator(path, is_output), spec_of(value)))  # type: ignore[arg-type]  # a tensor
             continue
         if strict:
             others.append((Locator(path, is_output), value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -22,7 +22,7 @@ from aitune.torch.module.batch_axes import (
 )
 from aitune.torch.module.errors import SampleValueError, StructureError, UnknownLevelError
 
-__all__ = ["InfoLevel", "TensorSpec", "batch_sizes_of", "spec_of"]
+__all__ = ["InfoLevel", "TensorSpec", "spec_maker"]
 
 
 class InfoLevel(Enum):
@@ -87,7 +87,7 @@ class TensorSpec(_Evidence):
         Raises:
             SampleValueError: If the batch size is not a positive int.
         """
-        return spec_of(tensor, batch_size_of(batch_size))
+        return spec_maker(batch_size_of(batch_size))(tensor)
 
     def __eq__(self, other: object) -> bool:
         return len(self.shape) == len(other.shape) if isinstance(other, TensorSpec) else NotImplemented
@@ -135,7 +135,11 @@ class TensorSpec(_Evidence):
         shape, low, high, ratios = self.shape, self.min_shape, self.max_shape, self._bs_multipliers
         if len(shape) != len(other.shape):
             raise StructureError(f"specs to merge must have one rank, found {shape} and {other.shape}")
-        _merge_evidence(self, other)
+        sizes, more = self._batch_sizes, other._batch_sizes
+        if sizes is None or more is None or not more <= sizes:
+            self._batch_sizes = self.batch_sizes | other.batch_sizes  # before the bounds, from which it may follow
+        if other.dtype is not self.dtype or other._dtypes is not None:
+            self._dtypes = self.dtypes | other.dtypes
         axis = 0
         for theirs, their_low, their_high, ratio in zip(  # noqa: B905  # ranks were compared; strict costs a tenth
             other.shape, other.min_shape, other.max_shape, other._bs_multipliers
@@ -262,31 +266,34 @@ _NO_SIZES: frozenset[int] = frozenset()
 _new_spec = TensorSpec.__new__
 
 
-def spec_of(tensor: torch.Tensor, batch_size: float, batch_sizes: frozenset[int] | None = None) -> TensorSpec:
-    """The spec of one sample.
+def spec_maker(batch_size: float) -> Callable[[torch.Tensor], TensorSpec]:
+    """A function that gives the spec of one tensor of a sample.
+
+    It runs once for each tensor of each call, so what the tensors of a sample share is made once.
 
     Args:
-        tensor: The sample.
-        batch_size: Its batch size as :func:`.batch_axes.batch_size_of` gave it.
-        batch_sizes: What :func:`batch_sizes_of` says about it, where many specs share it.
+        batch_size: Batch size of the sample as :func:`.batch_axes.batch_size_of` gave it.
     """
-    if tensor.is_nested:
-        return _spec_of_nested(tensor, batch_size)
-    sizes = [*tensor.shape]
-    spec = _new_spec(TensorSpec)
-    spec.shape = sizes
-    spec.min_shape = sizes.copy()
-    spec.max_shape = sizes.copy()
-    spec.dtype = tensor.dtype
-    spec._bs_multipliers = [size / batch_size for size in sizes]
-    spec._batch_sizes = batch_sizes_of(batch_size) if batch_sizes is None else batch_sizes
-    spec._dtypes = None
-    return spec
+    batch_sizes = _NO_SIZES if batch_size != batch_size else frozenset({int(batch_size)})
+    ratio_of, new, cls = float(batch_size).__rtruediv__, _new_spec, TensorSpec
 
+    def make(tensor: torch.Tensor) -> TensorSpec:
+        if tensor.is_nested:
+            spec = _spec_of_nested(tensor, batch_size)
+            spec._batch_sizes = batch_sizes
+            return spec
+        sizes = [*tensor.shape]
+        spec = new(cls)
+        spec.shape = sizes
+        spec.min_shape = sizes.copy()
+        spec.max_shape = sizes.copy()
+        spec.dtype = tensor.dtype
+        spec._bs_multipliers = [*map(ratio_of, sizes)]
+        spec._batch_sizes = batch_sizes
+        spec._dtypes = None
+        return spec
 
-def batch_sizes_of(batch_size: float) -> frozenset[int]:
-    """The evidence of one sample: its batch size, nothing where it is NaN."""
-    return _NO_SIZES if batch_size != batch_size else frozenset({int(batch_size)})
+    return make
 
 
 def _spec_of_nested(tensor: torch.Tensor, batch_size: float) -> TensorSpec:
@@ -295,26 +302,13 @@ def _spec_of_nested(tensor: torch.Tensor, batch_size: float) -> TensorSpec:
     sizes = [[len(parts)], *([part.shape[axis] for part in parts] for axis in range(tensor.dim() - 1))]
     low, high = [min(seen, default=0) for seen in sizes], [max(seen, default=0) for seen in sizes]
     ragged = [first != last for first, last in zip(low, high, strict=True)]
-    spec = TensorSpec(
+    return TensorSpec(
         shape=[f"dim{axis}" if ragged[axis] else size for axis, size in enumerate(low)],
         min_shape=low,
         max_shape=high,
         dtype=tensor.dtype,
         _bs_multipliers=[NAN if ragged[axis] else size / batch_size for axis, size in enumerate(low)],
     )
-    spec._batch_sizes = batch_sizes_of(batch_size)
-    return spec
-
-
-def _merge_evidence(spec: TensorSpec, other: TensorSpec) -> None:
-    """Takes over batch sizes and dtypes; to be called before the bounds merge, from which missing ones follow."""
-    sizes, more = spec._batch_sizes, other._batch_sizes
-    if sizes is None or more is None:
-        spec._batch_sizes = spec.batch_sizes | other.batch_sizes
-    elif not more <= sizes:
-        spec._batch_sizes = sizes | more
-    if other.dtype is not spec.dtype or other._dtypes is not None:
-        spec._dtypes = spec.dtypes | other.dtypes
 
 
 def _label_without_ratio(axis: int, mine: Entry, theirs: Entry, ratio: float, my_ratio: float) -> Entry:
