@@ -55,9 +55,16 @@ def _request(artifact: Artifact) -> dict[str, Any] | None:
         if datatype in _NOT_IN_JSON or values.size > _MOST_ELEMENTS:
             return None
         shape = list(values.shape) or [1]  # Triton has no rank 0
-        data = [item.decode() if isinstance(item, bytes) else item for item in values.ravel().tolist()]
+        data = [_readable(item) for item in values.ravel().tolist()]
         tensors.append({"name": spec.name, "datatype": datatype, "shape": shape, "data": data})
     return {"inputs": tensors}
+
+
+def _readable(item: Any) -> Any:
+    """One element as short as JSON allows; any value near it is as valid."""
+    if isinstance(item, bytes):
+        return item.decode()
+    return round(item, 3) if isinstance(item, float) else item
 
 
 def _values(artifact: Artifact, spec: TunedTensorSpec) -> Array:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 import torch
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
 from aitune.torch.boundary import name_boundary, unused_inputs
 from aitune.torch.flat import FlatModule
@@ -125,6 +126,9 @@ def _open_output_shapes(outputs: Sequence[ir.Value]) -> None:
 
 def _save(model: ir.Model, inputs: dict[str, str], order: Order, path: Path) -> tuple[str, ...]:
     given_up = name_boundary(model, inputs, order.output_names)
+    # Exporters write where each node comes from, with paths and lines of this machine. No path goes into what is
+    # served, and the same model must have the same fingerprint wherever it was exported.
+    ClearMetadataAndDocStringPass()(model)
     size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None)
     companion = f"{path.name}.data" if size > order.largest_file_bytes else None
     ir.save(model, path, external_data=companion)
