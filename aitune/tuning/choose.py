@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from aitune.errors import AituneError, SourceError, UsageError
 from aitune.numerics import Array, compare
 from aitune.records import TensorSpec
-from aitune.records.evidence import Measurement, Tuning
+from aitune.records.evidence import Tuning
 from aitune.tuning.candidate import Candidate
+from aitune.tuning.largest import useful_batch
+from aitune.tuning.ledger import Ledger, Requests, runs_of
 from aitune.tuning.measure import MIN_ROUNDS, Clock, Times, measure_in_turns, median_interval, ratios
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runner import Runner
 
-__all__ = ["EQUIVALENT", "MIN_GAIN", "OBJECTIVES", "Choice", "choose", "largest_batch", "winner_of"]
+__all__ = ["EQUIVALENT", "OBJECTIVES", "Choice", "choose", "winner_of"]
 
 OBJECTIVES = ("throughput", "latency")
 EQUIVALENT = 0.03
 """Candidates within this share of the best count as equally fast, and the simplest of them is taken."""
-MIN_GAIN = 0.05
-"""A larger batch must bring this share more rows per second, or it is not worth its wait."""
-_STEP_SHARE = 0.08
-"""Share of the budget that one comparison of two batch sizes may take."""
-_CHOICE_SHARE = 0.5
-"""Share of the budget that is kept for comparing the candidates."""
 _RUNS_TO_DECIDE = 8
 """Runs that each candidate needs at least: warming up, comparing answers, five rounds."""
-
-Requests = Callable[[int | None], Mapping[str, Array]]
-"""A request at the typical shape with so many rows; None for a model that does not batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,35 +39,6 @@ class Choice:
     tuning: Tuning
     winner: int
     max_batch_size: int | None
-
-
-@dataclass(slots=True)
-class _Ledger:
-    """What was measured so far, and how long there is."""
-
-    clock: Clock
-    deadline: float
-    seconds: float
-    progress: Progress
-    measured: dict[tuple[str, int], Measurement] = field(default_factory=dict)
-
-    def left(self) -> float:
-        return self.deadline - self.clock()
-
-    def keep(self, times: Times, meaning: Mapping[str, tuple[str, int]]) -> None:
-        """Make measurements of times; ``meaning`` tells candidate and batch of each name."""
-        for name, values in times.times_s.items():
-            candidate, batch = meaning[name]
-            found = median_interval(values)
-            self.measured[candidate, batch] = Measurement(
-                candidate=candidate,
-                batch_size=batch,
-                throughput_per_s=batch / found.median,
-                p50_us=found.median * 1e6,
-                low_us=found.low * 1e6,
-                high_us=found.high * 1e6,
-                runs=times.runs[name],
-            )
 
 
 def choose(
@@ -119,10 +83,10 @@ def choose(
     if objective not in OBJECTIVES or len(set(names)) != len(names):
         wrong = f"objective {objective!r}" if objective not in OBJECTIVES else f"candidates {names}"
         raise UsageError(f"{wrong} cannot be tuned: objectives are {', '.join(OBJECTIVES)}, names must be unique")
-    ledger = _Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
+    ledger = Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
     batch, why = limit, f"batch {limit} was asked for"
     if batched and not fixed_batch:
-        batch, why = _useful_batch(names[0], baseline, requests, limit, max(1, least_batch), ledger)
+        batch, why = useful_batch(names[0], baseline, requests, limit, max(1, least_batch), ledger)
     rows = None
     if batched:
         rows = _affordable(baseline, requests, batch, len(candidates), ledger) if objective == "throughput" else 1
@@ -138,7 +102,7 @@ def choose(
     return Choice(tuning=tuning, winner=winner, max_batch_size=batch if batched else None)
 
 
-def _affordable(runner: Runner, requests: Requests, batch: int, candidates: int, ledger: _Ledger) -> int:
+def _affordable(runner: Runner, requests: Requests, batch: int, candidates: int, ledger: Ledger) -> int:
     """The batch at which all candidates can be measured in the time that is left: the largest, or a power of two."""
     feed = requests(batch)
     start = ledger.clock()
@@ -187,109 +151,13 @@ def _unbeaten(times_s: Mapping[str, Sequence[float]], winner: str) -> bool:
     return all(ratios(times_s[winner], times_s[name]).high <= 1 + EQUIVALENT for name in times_s)
 
 
-def largest_batch(
-    name: str,
-    runner: Runner,
-    requests: Requests,
-    limit: int,
-    *,
-    seconds: float = 30.0,
-    clock: Clock = time.perf_counter,
-    progress: Progress = SILENT,
-) -> tuple[int, str]:
-    """The largest useful batch by doubling, and a sentence why.
-
-    A size is useful when it brings 5 % more rows per second than the largest useful one before it. Two sizes in a row
-    that do not end the search, so that one odd size does not.
-
-    Args:
-        name: What to call the runner.
-        runner: Runs the model.
-        requests: Makes a request of so many rows.
-        limit: Largest size to try.
-        seconds: Budget, in seconds.
-        clock: Tells the time.
-        progress: Told of every round.
-    """
-    ledger = _Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
-    return _useful_batch(name, runner, requests, limit, 1, ledger)
-
-
-def _useful_batch(
-    name: str, runner: Runner, requests: Requests, limit: int, least: int, ledger: _Ledger
-) -> tuple[int, str]:
-    ledger.progress.start("finding the largest useful batch", None)
-    try:
-        best, why = _double(name, runner, requests, limit, ledger)
-    finally:
-        ledger.progress.done()
-    if best < min(least, limit):
-        return min(least, limit), f"batch {min(least, limit)} is what users send, though {why}"
-    return best, why
-
-
-def _double(name: str, runner: Runner, requests: Requests, limit: int, ledger: _Ledger) -> tuple[int, str]:
-    best = size = 1
-    misses = 0
-    why = f"batch {limit} is the largest that was allowed"
-    while size < limit and misses < 2:
-        size = min(2 * size, limit)
-        known = ledger.measured.get((name, best))
-        needed = known.p50_us * 1e-6 * size / best * 5 if known else 0.0
-        if needed >= ledger.left() - ledger.seconds * _CHOICE_SHARE:
-            return best, f"larger batches than {best} did not fit into the budget of {ledger.seconds:g} s"
-        gain, failure = _gain(name, runner, requests, best, size, ledger)
-        if failure:
-            return best, f"batch {size} does not run ({failure})"
-        if gain > MIN_GAIN:
-            best, misses = size, 0
-            why = f"batch {limit} is the largest that was allowed"
-        elif misses == 0:
-            why = f"batch {size} brings {gain:+.0%} rows per second over batch {best}, less than {MIN_GAIN:.0%}"
-            misses = 1
-        else:
-            misses += 1
-    return best, why
-
-
-def _gain(name: str, runner: Runner, requests: Requests, small: int, large: int, ledger: _Ledger) -> tuple[float, str]:
-    """How many more rows per second the larger batch brings, as a share; or why it does not run."""
-    feeds = {str(small): requests(small), str(large): requests(large)}
-    target = large / small / (1 + MIN_GAIN)
-
-    def settled(times: Mapping[str, Sequence[float]]) -> bool:
-        if len(times) < 2:
-            return True
-        longer = ratios(times[str(large)], times[str(small)])
-        return longer.high < target or longer.low > target
-
-    times = measure_in_turns(
-        {key: _runs(runner, feed) for key, feed in feeds.items()},
-        seconds=min(ledger.left(), ledger.seconds * _STEP_SHARE),
-        clock=ledger.clock,
-        settled=settled,
-        progress=ledger.progress,
-    )
-    if str(small) in times.failures:
-        raise SourceError(f"{name} does not run at batch {small}: {times.failures[str(small)]}")
-    ledger.keep(times, {key: (name, int(key)) for key in feeds})
-    if str(large) in times.failures:
-        return 0.0, times.failures[str(large)]
-    longer = ratios(times.times_s[str(large)], times.times_s[str(small)])
-    return large / small / longer.median - 1, ""
-
-
-def _runs(runner: Runner, feed: Mapping[str, Array]) -> Callable[[], object]:
-    return lambda: runner.run(feed)
-
-
 def _measure_candidates(
     candidates: Sequence[Candidate],
     baseline: Runner,
     feed: Mapping[str, Array],
     outputs: Sequence[TensorSpec],
     rows: int,
-    ledger: _Ledger,
+    ledger: Ledger,
 ) -> tuple[int, str, dict[str, str]]:
     """Index of the winner, a sentence with the numbers, and those that were not allowed to win."""
     order = [candidate.name for candidate in candidates]
@@ -304,7 +172,7 @@ def _measure_candidates(
         ledger.progress.start(f"measuring {len(runners)} candidates", None)
         try:
             times = measure_in_turns(
-                {name: _runs(runner, feed) for name, runner in runners.items()},
+                {name: runs_of(runner, feed) for name, runner in runners.items()},
                 seconds=max(0.0, ledger.left()),
                 clock=ledger.clock,
                 settled=lambda found: winner_of(found, order)[1],
@@ -361,7 +229,7 @@ def _difference(answer: Mapping[str, Array], expected: Mapping[str, Array], outp
     return ""
 
 
-def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: Times, ledger: _Ledger) -> str:
+def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: Times, ledger: Ledger) -> str:
     best = ledger.measured[winner, rows]
     what = f"a batch of {rows}" if rows > 1 else "one request"
     speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"

@@ -14,7 +14,8 @@ from aitune.errors import SourceError, UsageError
 from aitune.numerics import Array
 from aitune.records import DType, TensorSpec
 from aitune.tuning import choose
-from aitune.tuning.choose import Choice, largest_batch, winner_of
+from aitune.tuning.choose import Choice, winner_of
+from aitune.tuning.largest import largest_batch
 from aitune.tuning.measure import measure_in_turns, median_interval, ratios
 
 Y = TensorSpec("y", DType.FLOAT32, ("batch", 1))
