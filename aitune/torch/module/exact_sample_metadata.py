@@ -32,4 +32,4 @@ class ExactSampleMetadata(SampleMetadata):
         return hash((frozenset(self._shapes().items()), super().__hash__()))
 
     def _shapes(self) -> dict[object, tuple[object, ...]]:
-        return {locator: tuple(spec.shape) for locator, spec in self._tensor_data}
+        return {locator: tuple(spec.shape) for locator, spec in self.tensor_data}

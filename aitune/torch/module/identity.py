@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aitune.torch.module.leaf_values import leaf_key
 from aitune.torch.module.locator import Locator
-from aitune.torch.module.tensor_spec import TensorSpec
+from aitune.torch.module.tensors import Tensors
 
 __all__ = ["Identity"]
 
@@ -15,18 +15,16 @@ class Identity:
     """A snapshot to compare and hash; learning changes none of what is in it.
 
     Args:
-        tensor_data: Places and specs of the tensors.
+        tensors: Places and specs of the tensors.
         other_data: Places and values of the rest.
     """
 
     __slots__ = ("_hash", "others", "paths", "ranks")
 
-    def __init__(
-        self, tensor_data: Sequence[tuple[Locator, TensorSpec]], other_data: Sequence[tuple[Locator, object]]
-    ) -> None:
-        self.paths = tuple([locator.access_path for locator, _ in tensor_data])
-        self.ranks = tuple([len(spec.shape) for _, spec in tensor_data])
-        self.others = tuple([(locator.access_path, leaf_key(value)) for locator, value in other_data])
+    def __init__(self, tensors: Tensors, other_data: Sequence[tuple[Locator, object]]) -> None:
+        self.paths = tensors.paths
+        self.ranks = [len(spec.shape) for spec in tensors.specs]
+        self.others = [(locator.access_path, leaf_key(value)) for locator, value in other_data]
 
     def same_tensors(self, other: Identity) -> bool:
         """Whether the tensors sit at the same places, in the same order, with the same ranks."""

@@ -13,7 +13,7 @@ from aitune.torch.config import config
 from aitune.torch.module.batch_axes import BatchAxisCandidate, batch_size_of, shared_axis
 from aitune.torch.module.batching import batch_tensor, batch_to_make, resized_copy, resized_view
 from aitune.torch.module.codec import read_metadata, write_metadata
-from aitune.torch.module.containers import ATOMS, LIST, children, kind_of
+from aitune.torch.module.containers import ATOMS, LIST, AccessPath, children, kind_of
 from aitune.torch.module.errors import MissingAttributeError, StructureError
 from aitune.torch.module.identity import Identity
 from aitune.torch.module.json_values import other_summary, tensor_summary
@@ -24,11 +24,11 @@ from aitune.torch.module.plan import BatchPlan
 from aitune.torch.module.rebuild import rebuild
 from aitune.torch.module.tables import describe
 from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec, spec_maker
+from aitune.torch.module.tensors import TensorData, Tensors
 from aitune.torch.module.unwalked import warn_of_hidden_tensors
 
 __all__ = ["InfoLevel", "SampleMetadata", "batch_tensor"]
 
-TensorData: TypeAlias = tuple[tuple[Locator, TensorSpec], ...]
 OtherData: TypeAlias = tuple[tuple[Locator, object], ...]
 Inputs = TypeVar("Inputs")
 
@@ -57,7 +57,7 @@ class SampleMetadata:
     def __init__(
         self, tensor_data: TensorData, other_data: OtherData, strict: bool = False, llm_phase: str | None = None
     ) -> None:
-        self._tensor_data = tensor_data
+        self._tensors = Tensors.of(tensor_data)
         self._other_data = other_data
         self._strict = strict
         self._llm_phase = llm_phase or None
@@ -78,22 +78,32 @@ class SampleMetadata:
             CycleError: If a container holds itself.
         """
         phase = _phase(inputs) if config.enable_transformers_integration else None
-        return cls(*_leaves(inputs, strict, batch_size, is_output=False), strict, phase)
+        return cls._of_call(inputs, strict, batch_size, phase, is_output=False)
 
     @classmethod
     def from_outputs(cls, output: object, strict: bool = False, batch_size: float | None = None) -> Self:
         """The metadata of what one call returned; arguments and errors as in :meth:`from_inputs`."""
-        return cls(*_leaves(output, strict, batch_size, is_output=True), strict)
+        return cls._of_call(output, strict, batch_size, None, is_output=True)
+
+    @classmethod
+    def _of_call(
+        cls, data: object, strict: bool, batch_size: float | None, phase: str | None, *, is_output: bool
+    ) -> Self:
+        size = batch_size_of(batch_size or global_context.get(BATCH_SIZE_KEY), zero_is_unknown=True)
+        tensors, others = _leaves(data, strict, size, is_output)
+        made = cls((), others, strict, phase)
+        made._tensors = tensors
+        return made
 
     @property
     def tensor_data(self) -> TensorData:
         """Place and spec of each tensor."""
-        return self._tensor_data
+        return self._tensors.pairs
 
     @property
     def tensor_specs(self) -> list[TensorSpec]:
         """The specs alone; they are the very objects that learn."""
-        return [spec for _, spec in self._tensor_data]
+        return self._tensors.specs.copy()
 
     @property
     def other_data(self) -> OtherData:
@@ -128,23 +138,23 @@ class SampleMetadata:
 
     def describe(self, level: InfoLevel = InfoLevel.FULL) -> str:
         """One line (SHORT), or tables with few (MEDIUM) or all columns (FULL)."""
-        return describe(self._tensor_data, self._other_data, level)
+        return describe(self.tensor_data, self._other_data, level)
 
     def detected_dynamic_axis(self) -> bool:
         """Whether some axis of some tensor moves, with the batch or not."""
-        return any(spec.has_batch_axis() or spec.has_dynamic_axis() for _, spec in self._tensor_data)
+        return any(spec.has_batch_axis() or spec.has_dynamic_axis() for spec in self._tensors.specs)
 
     def has_batch_axis(self) -> bool:
         """Whether every tensor has a batch axis; true where there are no tensors."""
-        return all(spec.has_batch_axis() for _, spec in self._tensor_data)
+        return all(spec.has_batch_axis() for spec in self._tensors.specs)
 
     def has_some_batch_axis(self) -> bool:
         """Whether at least one tensor has a batch axis: constants and scalars beside it do not count."""
-        return any(spec.has_batch_axis() for _, spec in self._tensor_data)
+        return any(spec.has_batch_axis() for spec in self._tensors.specs)
 
     def batch_candidates(self) -> dict[Locator, tuple[BatchAxisCandidate, ...]]:
         """Per tensor the axes that may be its batch axis, with multiplier and evidence."""
-        return {locator: spec.batch_candidates() for locator, spec in self._tensor_data}
+        return {locator: spec.batch_candidates() for locator, spec in self.tensor_data}
 
     def ambiguous_batch_axes(self) -> dict[Locator, tuple[BatchAxisCandidate, ...]]:
         """The candidates of the tensors that have more than one, or one that no second batch size has backed."""
@@ -159,13 +169,13 @@ class SampleMetadata:
 
         The lowest such axis; None where the tensors share none.
         """
-        return shared_axis(spec.batch_candidates() for _, spec in self._tensor_data if spec.has_batch_axis())
+        return shared_axis(spec.batch_candidates() for spec in self._tensors.specs if spec.has_batch_axis())
 
     def mixed_dtypes(self) -> dict[Locator, tuple[torch.dtype, ...]]:
         """The dtypes of the tensors that came with more than one."""
         return {
             locator: tuple(sorted(spec.dtypes, key=str))
-            for locator, spec in self._tensor_data
+            for locator, spec in self.tensor_data
             if not spec.has_one_dtype()
         }
 
@@ -181,10 +191,10 @@ class SampleMetadata:
         if not isinstance(other, SampleMetadata):
             raise MissingAttributeError(f"metadata can learn from metadata only, found {type(other).__name__}")
         if self._identity().same_tensors(other._identity()):
-            for (_, spec), (_, seen) in zip(self._tensor_data, other._tensor_data, strict=True):
+            for spec, seen in zip(self._tensors.specs, other._tensors.specs, strict=True):
                 spec.update_shapes_seen(seen)
             return
-        mine, theirs = dict(self._tensor_data), dict(other._tensor_data)
+        mine, theirs = dict(self.tensor_data), dict(other.tensor_data)
         grows = self._llm_phase is not None and self._llm_phase == other._llm_phase
         common = mine.keys() & theirs.keys()
         if (mine.keys() != theirs.keys() and not grows) or any(mine[place] != theirs[place] for place in common):
@@ -195,7 +205,8 @@ class SampleMetadata:
         for place in common:
             mine[place].update_shapes_seen(theirs[place])
         if len(common) < len(theirs):
-            self._add({place: spec for place, spec in theirs.items() if place not in mine})
+            self._tensors = self._tensors.and_more({place: spec for place, spec in theirs.items() if place not in mine})
+            self._identity_memo = None
 
     def update_max_batch_size(self, inputs: object, max_batch_size: int) -> None:
         """Learns that the module takes these inputs at another batch size.
@@ -212,7 +223,7 @@ class SampleMetadata:
         tree = self._plan(None).tree
         made = rebuild(inputs, tree, partial(resized_view, size))
         grown = SampleMetadata.from_inputs(made, strict=True, batch_size=size)
-        for _, spec in grown._tensor_data:
+        for spec in grown._tensors.specs:
             spec.drop_evidence()
         self.update_shapes_seen(grown)
 
@@ -237,7 +248,7 @@ class SampleMetadata:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data that JSON can hold; :meth:`from_dict` is the exact inverse."""
-        return write_metadata(self._tensor_data, self._other_data, self._strict, self._llm_phase)
+        return write_metadata(self.tensor_data, self._other_data, self._strict, self._llm_phase)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -252,7 +263,7 @@ class SampleMetadata:
     def to_json_dict(self) -> dict[str, Any]:
         """A summary for reports; nothing reads it back."""
         return {
-            "tensor_data": [tensor_summary(*pair) for pair in self._tensor_data],
+            "tensor_data": [tensor_summary(*pair) for pair in self.tensor_data],
             "other_data": [other_summary(*pair) for pair in self._other_data],
             "strict": self._strict,
             "llm_phase": self._llm_phase,
@@ -260,35 +271,32 @@ class SampleMetadata:
 
     def _identity(self) -> Identity:
         if self._identity_memo is None:
-            self._identity_memo = Identity(self._tensor_data, self._other_data)
+            self._identity_memo = Identity(self._tensors, self._other_data)
         return self._identity_memo
 
     def _plan(self, preferred: int | None) -> BatchPlan:
         plan = self._plan_memo
-        if plan is None or not plan.is_current(self._tensor_data, preferred):
-            plan = self._plan_memo = BatchPlan(self._tensor_data, preferred)
+        if plan is None or not plan.is_current(self._tensors.pairs, preferred):
+            plan = self._plan_memo = BatchPlan(self._tensors.pairs, preferred)
         return plan
 
-    def _add(self, new: Mapping[Locator, TensorSpec]) -> None:
-        self._tensor_data = (*self._tensor_data, *((place, spec.copy()) for place, spec in new.items()))
-        self._identity_memo = None
 
-
-def _leaves(data: object, strict: bool, batch_size: float | None, is_output: bool) -> tuple[TensorData, OtherData]:
-    """Places of tensors and, where strict, of the other leaves."""
-    size = batch_size_of(batch_size or global_context.get(BATCH_SIZE_KEY), zero_is_unknown=True)
-    spec_of = spec_maker(size)
-    tensors: list[tuple[Locator, TensorSpec]] = []
+def _leaves(data: object, strict: bool, batch_size: float, is_output: bool) -> tuple[Tensors, OtherData]:
+    """The tensors and, where strict, the other leaves with their places."""
+    spec_of = spec_maker(batch_size)
+    paths: list[AccessPath] = []
+    specs: list[TensorSpec] = []
     others: list[tuple[Locator, object]] = []
     for path, value, is_tensor in walk(data):
         if is_tensor:
-            tensors.append((Locator(path, is_output), spec_of(value)))  # type: ignore[arg-type]  # a tensor
+            paths.append(path)
+            specs.append(spec_of(value))  # type: ignore[arg-type]  # the walk says it is a tensor
             continue
         if strict:
             others.append((Locator(path, is_output), value))
         if type(value) not in _ATOMS:
             warn_of_hidden_tensors(value)
-    return tuple(tensors), tuple(others)
+    return Tensors(paths, specs, is_output), tuple(others)
 
 
 def _phase(inputs: object) -> str | None:

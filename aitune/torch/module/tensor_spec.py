@@ -140,24 +140,21 @@ class TensorSpec(_Evidence):
             self._batch_sizes = self.batch_sizes | other.batch_sizes  # before the bounds, from which it may follow
         if other.dtype is not self.dtype or other._dtypes is not None:
             self._dtypes = self.dtypes | other.dtypes
-        axis = 0
-        for theirs, their_low, their_high, ratio in zip(  # noqa: B905  # ranks were compared; strict costs a tenth
-            other.shape, other.min_shape, other.max_shape, other._bs_multipliers
-        ):
-            if their_low < low[axis]:
-                low[axis] = their_low
-            if their_high > high[axis]:
-                high[axis] = their_high
+        their_low, their_high, their_ratios = other.min_shape, other.max_shape, other._bs_multipliers
+        for axis, theirs in enumerate(other.shape):
+            if their_low[axis] < low[axis]:
+                low[axis] = their_low[axis]
+            if their_high[axis] > high[axis]:
+                high[axis] = their_high[axis]
             mine = shape[axis]
-            if ratio != ratios[axis]:
+            if their_ratios[axis] != ratios[axis]:
                 if mine != theirs or type(mine) is str:
-                    shape[axis] = _label_without_ratio(axis, mine, theirs, ratio, ratios[axis])
+                    shape[axis] = _label_without_ratio(axis, mine, theirs, their_ratios[axis], ratios[axis])
                 ratios[axis] = NAN
             elif mine != theirs and (type(mine) is int or type(theirs) is str):
-                shape[axis] = join_labels(axis, mine, theirs, ratio)
+                shape[axis] = join_labels(axis, mine, theirs, ratios[axis])
                 if not is_batch(shape[axis]):
                     ratios[axis] = NAN
-            axis += 1  # noqa: SIM113  # enumerate makes another tuple for each axis
 
     def get_batch_axis_multipliers(self) -> dict[int, int]:
         """Size per unit of batch of each batch axis.
