@@ -153,6 +153,7 @@ def _measure(plan: _Plan, shapes: Sequence[str], progress: Progress) -> PerfRepo
     progress.start(f"measuring {plan.subject.model}", len(levels) * len(shapes))
     points: list[PerfPoint] = []
     unstable: list[str] = []
+    missing: list[str] = []
     commands = []
     for label in shapes:
         command = _with_data(plan, label)
@@ -160,8 +161,12 @@ def _measure(plan: _Plan, shapes: Sequence[str], progress: Progress) -> PerfRepo
         for load in levels:
             found = _point(plan, replace(command, load=load), label)
             points += found
+            word = load.kind.replace("_", " ")
             if not found:
-                unstable.append(f"{load.kind.replace('_', ' ')} {load.text} ({label})")
+                unstable.append(f"{word} {load.text} ({label})")
+            elif plan.whole:
+                measured = {point.level for point in found}
+                missing += [f"{word} {level:g} ({label})" for level in load.levels if level not in measured]
             progress.advance()
     progress.done()
     return PerfReport(
@@ -170,6 +175,7 @@ def _measure(plan: _Plan, shapes: Sequence[str], progress: Progress) -> PerfRepo
         command=commands[0],
         points=tuple(points),
         unstable=tuple(unstable),
+        missing=tuple(missing),
         batching=plan.subject.max_batch_size > 1 and plan.subject.served.HasField("dynamic_batching"),
     )
 

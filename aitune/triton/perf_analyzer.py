@@ -23,6 +23,7 @@ __all__ = ["Load", "PerfCommand", "find_perf_analyzer", "run_perf_analyzer"]
 
 ENVIRONMENT_VARIABLE = "AITUNE_PERF_ANALYZER"
 UNSTABLE_STATUS = 2
+_TOO_SHORT = "No valid requests recorded within time interval"  # it has no status of its own for that
 _NAME = "perf_analyzer"
 _HINT = (
     "run scripts/install-perf-analyzer of the aitune-triton repository, or with glibc 2.38 or newer: "
@@ -213,18 +214,23 @@ def run_perf_analyzer(command: PerfCommand, *, timeout_s: float, run: Run = run_
         run: Runs a program to its end.
 
     Raises:
+        UsageError: If it refuses its arguments.
         ProgramError: If it fails for another reason than an unstable measurement.
     """
     done = run(command.argv, timeout_s=timeout_s)
-    if done.returncode == UNSTABLE_STATUS:
+    if done.returncode == UNSTABLE_STATUS or (done.returncode != 0 and _TOO_SHORT in done.stderr):
         return False
-    if done.returncode != 0:
-        lines = [" ".join(line.split()) for line in done.stderr.splitlines() if line.strip()]
-        reason = "; ".join(lines[-3:]) or f"exit status {done.returncode}"
-        raise ProgramError(
-            f"perf_analyzer failed on {command.model!r}: {reason}", hint=f"run it by hand: {' '.join(command.argv)}"
+    if done.returncode == 0:
+        return True
+    by_hand = f"run it by hand: {' '.join(command.argv)}"
+    lines = [" ".join(line.split()) for line in done.stderr.splitlines() if line.strip()]
+    usage = next((index for index, line in enumerate(lines) if line.startswith("Usage:")), None)
+    if usage is not None:
+        raise UsageError(
+            f"perf_analyzer refuses its arguments: {'; '.join(lines[:usage]) or 'no reason'}", hint=by_hand
         )
-    return True
+    reason = "; ".join(lines[-3:]) or f"exit status {done.returncode}"
+    raise ProgramError(f"perf_analyzer failed on {command.model!r}: {reason}", hint=by_hand)
 
 
 def _given(flags: Sequence[str], *names: str) -> bool:

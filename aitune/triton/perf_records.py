@@ -79,6 +79,7 @@ class PerfReport:
         command: The command for the whole range of load levels; run level by level, to tell executions apart.
         points: What was measured.
         unstable: Load levels without stable numbers, in words.
+        missing: Load levels that perf_analyzer left out of a range it was given whole, in words.
         batching: Whether the config asks for batches to be formed.
         proved_by: The software that was measured.
         server: Where it was; ``"local"`` for a server of our own.
@@ -89,6 +90,7 @@ class PerfReport:
     command: Sequence[str]
     points: tuple[PerfPoint, ...]
     unstable: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     batching: bool = False
     proved_by: ProvedBy | None = None
     server: str = "local"
@@ -107,7 +109,8 @@ class PerfReport:
                     f"no batch was formed at {word} {point.level:g} ({point.label}): "
                     f"{point.inferences} rows in {point.executions} executions"
                 )
-        return (*notes, *(f"not stable: {level}" for level in self.unstable))
+        notes += [f"not stable: {level}" for level in self.unstable]
+        return (*notes, *(f"no numbers: {level} (beyond a threshold, or not stable)" for level in self.missing))
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``perf --format json``."""

@@ -169,12 +169,15 @@ def test_tls_and_headers_are_passed_on(protocol: str, words: list[str], tmp_path
     assert ("--ssl-https-verify-peer" in argv) == (protocol == "http")
 
 
-@pytest.mark.parametrize(("status", "stable"), [(0, True), (2, False)])
-def test_an_unstable_measurement_is_told_by_the_status(status: int, stable: bool) -> None:
-    """Not by searching its words."""
+SHORT = "No valid requests recorded within time interval. Please use a larger time window."
+
+
+@pytest.mark.parametrize(("status", "words", "stable"), [(0, "", True), (2, "", False), (99, SHORT, False)])
+def test_an_unstable_measurement_is_told_apart(status: int, words: str, stable: bool) -> None:
+    """By its status; a window without a request is no measurement either."""
 
     def run(argv: tuple, *, timeout_s: float, env: object = None, cwd: object = None) -> Completed:
-        return Completed(argv=tuple(argv), returncode=status, stdout="", stderr="")
+        return Completed(argv=tuple(argv), returncode=status, stdout="", stderr=words)
 
     assert run_perf_analyzer(command(), timeout_s=1, run=run) is stable
 
@@ -188,6 +191,17 @@ def test_a_failed_run_shows_its_last_words() -> None:
     with pytest.raises(ProgramError, match="error: Failed to; init") as caught:
         run_perf_analyzer(command(), timeout_s=1, run=run)
     assert "/bin/perf_analyzer -m m" in caught.value.hint
+
+
+def test_refused_arguments_are_bad_usage() -> None:
+    """Three hundred lines of usage are left out."""
+
+    def run(argv: tuple, *, timeout_s: float, env: object = None, cwd: object = None) -> Completed:
+        text = "p: unrecognized option '--no'\nUsage: p [options]\n" + "more\n" * 300
+        return Completed(argv=tuple(argv), returncode=99, stdout="", stderr=text)
+
+    with pytest.raises(UsageError, match=r"unrecognized option '--no'$"):
+        run_perf_analyzer(command(), timeout_s=1, run=run)
 
 
 def only(array: np.ndarray, dtype: DType, *, batched: bool = False) -> dict:

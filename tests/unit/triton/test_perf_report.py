@@ -81,6 +81,12 @@ def test_levels_without_stable_numbers_are_told() -> None:
     assert report(point(), unstable=("concurrency 4 (typical)",)).notes == ("not stable: concurrency 4 (typical)",)
 
 
+def test_levels_that_were_left_out_are_told() -> None:
+    """perf_analyzer drops them without a word, and exits 0."""
+    (note,) = report(point(), missing=("concurrency 4 (typical)",)).notes
+    assert note.startswith("no numbers: concurrency 4")
+
+
 def test_tables_have_a_cell_for_every_heading() -> None:
     """Unknown counts are said to be unknown."""
     rows = to_rows(report(point(), point(inferences=None)))
