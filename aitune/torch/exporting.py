@@ -12,6 +12,7 @@ from aitune.onnx.reading import describe
 from aitune.records import TensorSpec
 from aitune.records.interface import Interface
 from aitune.torch.execution import one_line, settled
+from aitune.torch.limits import TooSlowError, time_limit
 from aitune.torch.observation import Observation
 from aitune.torch.quiet import quiet
 from aitune.torch.symbols import Symbol, resized
@@ -23,6 +24,10 @@ __all__ = ["DEFAULT_OPSET", "Exported", "export"]
 
 DEFAULT_OPSET = 20
 """What ONNX Runtime 1.19 of Triton 24.10 reads, with IR version 10."""
+
+
+LONGEST_WAY_S = 180.0
+"""How long one exporter may take; reasoning about sizes can take an exporter hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +155,7 @@ def _try(
         tensors=tensors,
         input_names=tuple(spec.name for spec in observation.inputs),
         output_names=tuple(spec.name for spec in observation.outputs),
+        output_shapes=tuple(spec.shape for spec in observation.outputs),
         symbols=observation.symbols,
         opset=opset,
         largest_file_bytes=largest_file_bytes,
@@ -159,7 +165,7 @@ def _try(
     _check_opset(interface, opset)
     missing = _check_names(interface, order)
     _check_axes(interface, observation)
-    verification = verify(observation, path, [port.name for port in interface.inputs])
+    verification = verify(observation, path, interface)
     said = [f"{name} lost: {reason}" for name, reason in lost]
     said += [f"input {name!r} does not reach any output, and the file does not have it" for name in missing]
     return Exported(
@@ -180,7 +186,7 @@ def _write(order: Order, way: Way, path: Path) -> tuple[str, ...]:
         SourceError: If it raises anything.
     """
     try:
-        with settled(order.flat), quiet(stderr=way.follows_one_run):
+        with settled(order.flat), quiet(stderr=way.follows_one_run), time_limit(LONGEST_WAY_S):
             return way.write(order, path)
     except Exception as error:  # the boundary to a foreign exporter: its errors have no common base
         raise _explained(error, order) from error
@@ -201,6 +207,8 @@ def _explained(error: Exception, order: Order) -> SourceError:
         if found := _SPECIALISED.search(str(link)):
             index, axis, size = map(int, found.groups())
             return _AxisError(f"axis {axis} of input {order.input_names[index]!r} came out as {size}, asked dynamic")
+    if isinstance(error, TooSlowError):
+        return SourceError(str(error))
     said = f"the exporter raised {one_line(chain[-1])}"
     if any(word in f"{type(link).__name__} {link}" for link in chain for word in _BRANCHES):
         return _BranchError(f"forward branches on the values of its inputs: {said}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -79,8 +78,11 @@ def sizes_apart(symbols: Sequence[Symbol], fixed: Sequence[int] = ()) -> dict[st
 
 
 def _candidates(symbol: Symbol) -> list[int]:
-    """Sizes to show an exporter, best first: seen ones, then the bounds, then others by the common step."""
-    seen = [size for size, _ in Counter(sorted(symbol.seen)).most_common()]
+    """Sizes to show an exporter, best first: large seen ones, then the bounds, then others by the common step.
+
+    What is derived from a large size is less likely to be 1, which an exporter would take for a constant.
+    """
+    seen = sorted(set(symbol.seen), reverse=True)
     steps = range(symbol.low, symbol.high + 1, symbol.step)
     wanted = [*seen, symbol.low, symbol.high, *steps[:8]] if not symbol.batch else [2, 3, 5, 4, *seen, symbol.high]
     valid = [

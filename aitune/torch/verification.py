@@ -14,6 +14,7 @@ from aitune.numerics.compare import compare
 from aitune.numerics.dtypes import Array, dtype_of
 from aitune.onnx.session import OnnxRunner
 from aitune.records import DType
+from aitune.records.interface import Interface
 from aitune.torch.arrays import to_array
 from aitune.torch.domains import draw
 from aitune.torch.execution import call, settled
@@ -47,13 +48,23 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The exported file, open, and the inputs it has."""
+    """The exported file, open, and what it declares."""
 
     session: OnnxRunner
-    names: frozenset[str]
+    interface: Interface
+
+    def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The file's answer; inputs that it does not have are left out."""
+        answer = self.session.run({port.name: given[port.name] for port in self.interface.inputs})
+        for port in self.interface.outputs:
+            found = answer[port.name].shape
+            dims = found if port.shape is None else port.shape
+            if any(isinstance(dim, int) and dim != size for dim, size in zip(dims, found, strict=True)):
+                raise SourceError(f"output {port.name!r} has shape {found}, declared {port.shape}")
+        return answer
 
 
-def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: int = 0) -> Verification:
+def verify(observation: Observation, path: Path, interface: Interface, *, seed: int = 0) -> Verification:
     """Compare an exported file with the module it came from.
 
     Every dynamic axis is run at its smallest, a middle and its largest size, on random values within the range that the
@@ -63,14 +74,14 @@ def verify(observation: Observation, path: Path, names: Sequence[str], *, seed: 
     Args:
         observation: The module and what is known about it.
         path: The file.
-        names: Inputs that the file has; exporters may drop one that reaches no output.
+        interface: What the file takes and gives; exporters may have dropped an input that reaches no output.
         seed: Of the random values.
 
     Raises:
         NumericsError: If an output differs; names tensor, sizes and error.
-        SourceError: If the file fails where the module does not.
+        SourceError: If the file fails where the module does not, or gives another shape than it declares.
     """
-    file = _File(OnnxRunner(path), frozenset(names))
+    file = _File(OnnxRunner(path), interface)
     notes: dict[str, None] = {}
     sizes, largest = [], 0.0
     try:
@@ -137,7 +148,7 @@ def _compare(observation: Observation, file: _File, request: _Request, notes: di
     given = {spec.name: to_array(t) for spec, t in zip(observation.inputs, request.tensors, strict=True)}
     where = request.where
     try:
-        found = file.session.run({name: array for name, array in given.items() if name in file.names})
+        found = file.run(given)
     except SourceError as error:
         raise SourceError(f"the exported file fails at {where}, where the module does not: {error}") from error
     largest = 0.0

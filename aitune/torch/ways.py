@@ -11,6 +11,7 @@ import onnx_ir as ir
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
+from aitune.records.shapes import Dim
 from aitune.torch.boundary import name_boundary, unused_inputs
 from aitune.torch.flat import FlatModule
 from aitune.torch.symbols import Symbol
@@ -30,6 +31,7 @@ class Order:
         tensors: Inputs to trace it with.
         input_names: Their names.
         output_names: Names of the outputs.
+        output_shapes: Their sizes as the module showed them; None where a size was seen to vary.
         symbols: Dynamic axes.
         opset: Version of the default operator set.
         largest_file_bytes: Weights beyond this go to a companion file.
@@ -39,6 +41,7 @@ class Order:
     tensors: tuple[torch.Tensor, ...]
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    output_shapes: tuple[tuple[Dim, ...], ...]
     symbols: tuple[Symbol, ...]
     opset: int
     largest_file_bytes: int = LARGEST_FILE_BYTES
@@ -113,19 +116,32 @@ def _traced(order: Order, path: Path) -> tuple[str, ...]:
                 opset_version=order.opset,
             )
         model = ir.load(draft)
-        _open_output_shapes(model.graph.outputs)
+        for value in model.graph.outputs:
+            value.shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
         return _save(model, {name: name for name in order.input_names}, order, path)
 
 
-def _open_output_shapes(outputs: Sequence[ir.Value]) -> None:
-    """Forget output shapes as they were traced: the runtime infers them again."""
-    for value in outputs:
-        if value.shape is not None:
-            value.shape = ir.Shape([None] * len(value.shape))
+def _tell_only_the_truth(model: ir.Model, shapes: Sequence[Sequence[Dim]]) -> None:
+    """Drop shapes that hold for the traced sizes only: all inner ones, and output sizes that were seen to vary.
+
+    The runtime infers shapes by itself; what a file says besides is believed without proof.
+    """
+    for node in ir.traversal.RecursiveGraphIterator(model.graph):
+        for value in node.outputs:
+            if not value.is_graph_output():
+                value.shape = None
+    for value, seen in zip(model.graph.outputs, shapes, strict=True):
+        if value.shape is not None and len(value.shape) == len(seen):
+            dims = [
+                None if now is None and isinstance(dim, int) else dim
+                for dim, now in zip(value.shape, seen, strict=True)
+            ]
+            value.shape = ir.Shape(dims)
 
 
 def _save(model: ir.Model, inputs: dict[str, str], order: Order, path: Path) -> tuple[str, ...]:
     given_up = name_boundary(model, inputs, order.output_names)
+    _tell_only_the_truth(model, order.output_shapes)
     # Exporters write where each node comes from, with paths and lines of this machine. No path goes into what is
     # served, and the same model must have the same fingerprint wherever it was exported.
     ClearMetadataAndDocStringPass()(model)
