@@ -133,9 +133,7 @@ class MissingDependencyError(UnavailableError, ModuleNotFoundError):
     code = "E_MISSING"
 
     def __init__(self, package: str, *, extra: str) -> None:
-        super().__init__(
-            f"{package!r} is not installed", hint=f"install it with: pip install 'aitune-triton[{extra}]'"
-        )
+        super().__init__(f"{package!r} is not installed", hint=f"install it with: pip install 'aitune-triton[{extra}]'")
         self.name = package
 
 
