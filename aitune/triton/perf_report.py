@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aitune import __version__
-from aitune.errors import UsageError
 from aitune.triton.perf_records import PerfPoint, PerfReport
+from aitune.triton.report_files import write_texts
 from aitune.triton.templates import render_template
 from aitune.triton.validation_report import proved_lines
 
-__all__ = ["to_csv", "to_html", "to_rows", "write_report"]
+__all__ = ["csv_text", "to_html", "to_rows", "write_report"]
 
 HEADINGS = ("load", "batch", "rows/s", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "rows per execution")
 _CSV = ("load_kind", "load", "batch_size", "shape_label", "shape", "throughput_per_s", "p50_us", "p90_us", "p95_us")
@@ -67,7 +67,7 @@ def to_rows(report: PerfReport) -> tuple[tuple[str, ...], ...]:
     return tuple(_cells(point) for point in report.points)
 
 
-def to_csv(report: PerfReport) -> str:
+def csv_text(report: PerfReport) -> str:
     """One line a point, with a heading."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -102,17 +102,10 @@ def write_report(report: PerfReport, folder: Path) -> tuple[Path, ...]:
     """
     texts = {
         "perf.json": json.dumps(report.to_json(), indent=2) + "\n",
-        "perf.csv": to_csv(report),
+        "perf.csv": csv_text(report),
         "perf.html": to_html(report),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"report folder {str(folder)!r} cannot be written: {reason}") from error
-    return tuple(folder / name for name in texts)
+    return write_texts(folder, texts)
 
 
 def _cells(point: PerfPoint) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Subject:
         inputs: Contracts of the inputs.
         outputs: Contracts of the outputs.
         domains: What valid values look like, per input.
+        input_views: How clients see the inputs.
+        output_views: How clients see the outputs.
         claimed: Contract inside the served config; None when there is none.
         published: What the repository says; None when there is only a server.
     """
@@ -66,6 +68,8 @@ class Subject:
     inputs: tuple[TunedTensorSpec, ...]
     outputs: tuple[TunedTensorSpec, ...]
     domains: tuple[InputDomain, ...]
+    input_views: Mapping[str, TensorView]
+    output_views: Mapping[str, TensorView]
     claimed: Contract | None = None
     published: Published | None = None
 
@@ -78,16 +82,6 @@ class Subject:
     def max_batch_size(self) -> int:
         """Largest batch the server accepts, 0 for a model that does not batch."""
         return int(self.served.max_batch_size)
-
-    @property
-    def input_views(self) -> Mapping[str, TensorView]:
-        """How clients see the inputs."""
-        return tensor_views(self.served, "input")
-
-    @property
-    def output_views(self) -> Mapping[str, TensorView]:
-        """How clients see the outputs."""
-        return tensor_views(self.served, "output")
 
 
 def subject_of(model: str, version: str, served: Any, published: Published | None) -> Subject:
@@ -121,6 +115,8 @@ def subject_of(model: str, version: str, served: Any, published: Published | Non
         inputs=inputs,
         outputs=outputs,
         domains=_complete(inputs, domains),
+        input_views=tensor_views(served, "input"),
+        output_views=tensor_views(served, "output"),
         claimed=claimed,
         published=published,
     )

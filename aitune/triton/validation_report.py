@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from xml.etree import ElementTree
 
 from aitune import __version__
 from aitune.triton.proved_by import ProvedBy
+from aitune.triton.report_files import write_texts
 from aitune.triton.templates import render_template
 from aitune.triton.validation_records import CheckResult, ModelReport, ValidationReport
 
-__all__ = ["summary", "to_html", "to_junit", "to_text"]
+__all__ = ["junit", "proved_lines", "summary", "to_html", "to_text", "write_report"]
 
 _MARKS = {"pass": "ok", "warn": "WARN", "fail": "FAIL", "skip": "skip"}
 # What XML 1.0 cannot hold, not even escaped.
@@ -51,7 +54,7 @@ def to_text(report: ValidationReport, *, verbose: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_junit(report: ValidationReport) -> str:
+def junit(report: ValidationReport) -> str:
     """JUnit XML: one suite a model version, one case a check; a warning is a passed case with its text as output."""
     root = ElementTree.Element("testsuites", name="aitune validate")
     for model in report.models:
@@ -69,6 +72,20 @@ def to_html(report: ValidationReport) -> str:
         proved_by=list(proved_lines(report.proved_by)),
         version=__version__,
     )
+
+
+def write_report(report: ValidationReport, folder: Path) -> tuple[Path, ...]:
+    """Write ``validation.json``, ``validation.xml`` (JUnit) and ``validation.html`` into a folder, made if need be.
+
+    Raises:
+        UsageError: If the folder cannot be written.
+    """
+    texts = {
+        "validation.json": json.dumps(report.to_json(), indent=2) + "\n",
+        "validation.xml": junit(report),
+        "validation.html": to_html(report),
+    }
+    return write_texts(folder, texts)
 
 
 def proved_lines(proved_by: ProvedBy | None) -> Iterator[tuple[str, str]]:

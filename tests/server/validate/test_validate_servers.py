@@ -22,7 +22,7 @@ from aitune.triton.client import connect
 from aitune.triton.endpoint import Endpoint, Tls
 from aitune.triton.server import LocalServer
 from aitune.triton.validation import validate
-from aitune.triton.validation_report import to_junit
+from aitune.triton.validation_report import junit
 
 pytestmark = pytest.mark.server
 
@@ -278,7 +278,7 @@ def test_every_served_version_is_looked_at(bench) -> None:
     report = validate(bench.repository)
     assert [model.version for model in report.models] == ["1", "2"]
     assert len({model.proved for model in report.models} - {""}) == 2, report
-    assert to_junit(report).count("<testsuite ") == 2
+    assert junit(report).count("<testsuite ") == 2
 
 
 def test_one_version_can_be_asked_for(served) -> None:

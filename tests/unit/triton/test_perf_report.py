@@ -11,7 +11,7 @@ import pytest
 
 from aitune.errors import UsageError
 from aitune.triton.perf_records import PerfPoint, PerfReport
-from aitune.triton.perf_report import HEADINGS, to_csv, to_html, to_rows, write_report
+from aitune.triton.perf_report import HEADINGS, csv_text, to_html, to_rows, write_report
 from aitune.triton.proved_by import ProvedBy
 
 
@@ -96,7 +96,7 @@ def test_tables_have_a_cell_for_every_heading() -> None:
 
 def test_csv_reads_back() -> None:
     """One line a point."""
-    (row,) = csv.DictReader(io.StringIO(to_csv(report(point(shape=(("x", (2, 3)), ("y", ())))))))
+    (row,) = csv.DictReader(io.StringIO(csv_text(report(point(shape=(("x", (2, 3)), ("y", ())))))))
     assert (row["shape"], row["p99_us"], row["executions"]) == ("x:2,3 y:", "1300.0", "50")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from aitune.errors import UsageError
 from aitune.triton.proved_by import ProvedBy
 from aitune.triton.validation_records import CheckResult, ModelReport, ValidationReport, worst
-from aitune.triton.validation_report import summary, to_html, to_junit, to_text
+from aitune.triton.validation_report import junit, summary, to_html, to_text, write_report
 
 
 def check(name: str, status: str, detail: str = "detail", *notes: str) -> CheckResult:
@@ -68,11 +70,20 @@ def test_junit_counts_and_tells() -> None:
     found = report(
         check("a", "pass"), check("b", "fail", "bad \x00 <tag>", "n"), check("c", "skip"), check("d", "warn")
     )
-    root = ElementTree.fromstring(to_junit(found))
+    root = ElementTree.fromstring(junit(found))
     (suite,) = root
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
     assert suite.find("testcase[@name='b']/failure").get("message") == "bad \ufffd <tag>"
     assert suite.find("testcase[@name='d']/system-out").text == "warning: detail"
+
+
+def test_a_report_folder_gets_three_files(tmp_path: Path) -> None:
+    """One for each kind of reader; a file in its place is one clear line."""
+    found = write_report(report(check("ready", "pass")), tmp_path / "new")
+    assert [path.name for path in found] == ["validation.json", "validation.xml", "validation.html"]
+    assert json.loads(found[0].read_text())["status"] == "pass"
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_report(report(check("ready", "pass")), found[0])
 
 
 def test_the_page_says_what_was_claimed_and_what_was_proved() -> None:
