@@ -93,6 +93,22 @@ def join_labels(axis: int, mine: Entry, theirs: Entry, ratio: float) -> Entry:
     return f"batch{axis}" if is_whole(ratio) and not fixed else f"dim{axis}"
 
 
+def label_without_ratio(axis: int, mine: Entry, theirs: Entry, my_ratio: float, ratio: float) -> Entry:
+    """The label of an axis whose ratio is unknown or not the same on both sides."""
+    # Batch axes named by hand may have no ratio, and are equal then.
+    made_by_hand = ratio != ratio and my_ratio != my_ratio
+    return mine if mine == theirs and (made_by_hand or not is_batch(mine)) else f"dim{axis}"
+
+
+def implied_batch_sizes(low: Sequence[int], high: Sequence[int], ratios: Sequence[float]) -> frozenset[int]:
+    """The batch sizes that bounds and ratios prove to have been seen."""
+    found: set[int] = set()
+    for smallest, largest, ratio in zip(low, high, ratios, strict=True):
+        if ratio > 0 and smallest > 0:
+            found.update(round(bound / ratio) for bound in (smallest, largest))
+    return frozenset(found)
+
+
 def is_batch(entry: Entry) -> bool:
     """Whether an entry is a batch axis."""
     return isinstance(entry, str) and entry.startswith("batch")

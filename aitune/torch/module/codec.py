@@ -22,14 +22,12 @@ from aitune.torch.module.json_values import Json
 from aitune.torch.module.leaf_values import Placeholder, is_array_scalar, opaque, type_name
 from aitune.torch.module.locator import Locator
 from aitune.torch.module.tensor_spec import TensorSpec
+from aitune.torch.module.tensors import OtherData, TensorData
 
 __all__ = ["VERSION", "decode_value", "encode_value", "read_metadata", "write_metadata"]
 
 FORMAT = "aitune.sample_metadata"
 VERSION = 1
-
-TensorData = tuple[tuple[Locator, TensorSpec], ...]
-OtherData = tuple[tuple[Locator, object], ...]
 
 _TAG = "$"
 _TORCH_CONSTANTS = (torch.dtype, torch.layout, torch.memory_format)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["CACHE_POSITION", "PHASES", "phase_of"]
+from aitune.torch.module.containers import LIST, children, kind_of
+from aitune.torch.module.leaves import walk
+
+__all__ = ["CACHE_POSITION", "PHASES", "phase_of", "phase_of_inputs"]
 
 CACHE_POSITION = "cache_position"
 """The forward parameter that tells the phase."""
@@ -25,3 +28,16 @@ def phase_of(cache_position: object) -> str | None:
 def _is_readable(tensor: torch.Tensor) -> bool:
     abstract = tensor.is_meta or hasattr(tensor, "fake_mode")
     return not abstract and not tensor.is_nested and tensor.layout is torch.strided and tensor.numel() > 0
+
+
+def phase_of_inputs(inputs: object) -> str | None:
+    """The phase that the last leaf below the parameter ``cache_position`` tells."""
+    kind = kind_of(type(inputs))
+    if kind < LIST:
+        return None
+    last: object = None
+    for name, part in children(inputs, kind):
+        if name == CACHE_POSITION:
+            for _, value, _ in walk(part):
+                last = value
+    return phase_of(last)

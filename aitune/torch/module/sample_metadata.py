@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import torch
 
@@ -13,26 +13,20 @@ from aitune.torch.config import config
 from aitune.torch.module.batch_axes import BatchAxisCandidate, batch_size_of, shared_axis
 from aitune.torch.module.batching import batch_tensor, batch_to_make, resized_copy, resized_view
 from aitune.torch.module.codec import read_metadata, write_metadata
-from aitune.torch.module.containers import ATOMS, LIST, AccessPath, children, kind_of
 from aitune.torch.module.errors import MissingAttributeError, StructureError
 from aitune.torch.module.identity import Identity
 from aitune.torch.module.json_values import other_summary, tensor_summary
-from aitune.torch.module.leaves import walk
 from aitune.torch.module.locator import Locator
-from aitune.torch.module.phase import CACHE_POSITION, phase_of
+from aitune.torch.module.phase import phase_of_inputs
 from aitune.torch.module.plan import BatchPlan
 from aitune.torch.module.rebuild import rebuild
 from aitune.torch.module.tables import describe
-from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec, spec_maker
-from aitune.torch.module.tensors import TensorData, Tensors
-from aitune.torch.module.unwalked import warn_of_hidden_tensors
+from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec
+from aitune.torch.module.tensors import OtherData, TensorData, Tensors, read_call
 
 __all__ = ["InfoLevel", "SampleMetadata", "batch_tensor"]
 
-OtherData: TypeAlias = tuple[tuple[Locator, object], ...]
 Inputs = TypeVar("Inputs")
-
-_ATOMS = frozenset(ATOMS)
 
 
 class SampleMetadata:
@@ -77,7 +71,7 @@ class SampleMetadata:
             SampleValueError: If the batch size is not a positive int.
             CycleError: If a container holds itself.
         """
-        phase = _phase(inputs) if config.enable_transformers_integration else None
+        phase = phase_of_inputs(inputs) if config.enable_transformers_integration else None
         return cls._of_call(inputs, strict, batch_size, phase, is_output=False)
 
     @classmethod
@@ -90,7 +84,7 @@ class SampleMetadata:
         cls, data: object, strict: bool, batch_size: float | None, phase: str | None, *, is_output: bool
     ) -> Self:
         size = batch_size_of(batch_size or global_context.get(BATCH_SIZE_KEY), zero_is_unknown=True)
-        tensors, others = _leaves(data, strict, size, is_output)
+        tensors, others = read_call(data, strict, size, is_output)
         made = cls((), others, strict, phase)
         made._tensors = tensors
         return made
@@ -279,34 +273,3 @@ class SampleMetadata:
         if plan is None or not plan.is_current(self._tensors.pairs, preferred):
             plan = self._plan_memo = BatchPlan(self._tensors.pairs, preferred)
         return plan
-
-
-def _leaves(data: object, strict: bool, batch_size: float, is_output: bool) -> tuple[Tensors, OtherData]:
-    """The tensors and, where strict, the other leaves with their places."""
-    spec_of = spec_maker(batch_size)
-    paths: list[AccessPath] = []
-    specs: list[TensorSpec] = []
-    others: list[tuple[Locator, object]] = []
-    for path, value, is_tensor in walk(data):
-        if is_tensor:
-            paths.append(path)
-            specs.append(spec_of(value))  # type: ignore[arg-type]  # the walk says it is a tensor
-            continue
-        if strict:
-            others.append((Locator(path, is_output), value))
-        if type(value) not in _ATOMS:
-            warn_of_hidden_tensors(value)
-    return Tensors(paths, specs, is_output), tuple(others)
-
-
-def _phase(inputs: object) -> str | None:
-    """The phase that the last leaf below the parameter ``cache_position`` tells."""
-    kind = kind_of(type(inputs))
-    if kind < LIST:
-        return None
-    last: object = None
-    for name, part in children(inputs, kind):
-        if name == CACHE_POSITION:
-            for _, value, _ in walk(part):
-                last = value
-    return phase_of(last)

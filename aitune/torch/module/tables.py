@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aitune.torch.module.errors import UnknownLevelError
+from aitune.torch.module.info_level import InfoLevel, check_level
 from aitune.torch.module.locator import Locator
-from aitune.torch.module.tensor_spec import InfoLevel, TensorSpec
+from aitune.torch.module.tensor_spec import TensorSpec
 
 __all__ = ["describe"]
 
@@ -21,8 +21,7 @@ def describe(
     Raises:
         UnknownLevelError: If ``level`` is no InfoLevel.
     """
-    if not isinstance(level, InfoLevel):
-        raise UnknownLevelError(f"a level of detail must be an InfoLevel, found {level!r}")
+    check_level(level)
     if level is InfoLevel.SHORT:
         return _line(tensor_data, other_data)
     full = level is InfoLevel.FULL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import torch
@@ -15,25 +14,19 @@ from aitune.torch.module.batch_axes import (
     Entry,
     batch_size_of,
     candidates,
+    implied_batch_sizes,
     is_batch,
     is_dim,
     is_whole,
     join_labels,
+    label_without_ratio,
 )
-from aitune.torch.module.errors import SampleValueError, StructureError, UnknownLevelError
+from aitune.torch.module.errors import SampleValueError, StructureError
+from aitune.torch.module.info_level import InfoLevel, check_level
 
 __all__ = ["InfoLevel", "TensorSpec", "spec_maker"]
 
 
-class InfoLevel(Enum):
-    """How much a description tells."""
-
-    SHORT = 1
-    MEDIUM = 2
-    FULL = 3
-
-
-_FIELDS = ("shape", "min_shape", "max_shape", "dtype", "_bs_multipliers")
 _EVIDENCE = ("_batch_sizes", "_dtypes")
 
 
@@ -107,8 +100,7 @@ class TensorSpec(_Evidence):
         Raises:
             UnknownLevelError: If ``level`` is no InfoLevel.
         """
-        if not isinstance(level, InfoLevel):
-            raise UnknownLevelError(f"a level of detail must be an InfoLevel, found {level!r}")
+        check_level(level)
         text = f"shape=[{', '.join(str(entry) for entry in self.shape)}]"
         if level is InfoLevel.FULL:
             text += f" min_shape={self.min_shape} max_shape={self.max_shape}"
@@ -117,7 +109,11 @@ class TensorSpec(_Evidence):
     @property
     def batch_sizes(self) -> frozenset[int]:
         """The distinct batch sizes that samples came with."""
-        return _implied_batch_sizes(self) if self._batch_sizes is None else self._batch_sizes
+        return (
+            implied_batch_sizes(self.min_shape, self.max_shape, self._bs_multipliers)
+            if self._batch_sizes is None
+            else self._batch_sizes
+        )
 
     @property
     def dtypes(self) -> frozenset[torch.dtype]:
@@ -149,7 +145,7 @@ class TensorSpec(_Evidence):
             mine = shape[axis]
             if their_ratios[axis] != ratios[axis]:
                 if mine != theirs or type(mine) is str:
-                    shape[axis] = _label_without_ratio(axis, mine, theirs, their_ratios[axis], ratios[axis])
+                    shape[axis] = label_without_ratio(axis, mine, theirs, their_ratios[axis], ratios[axis])
                 ratios[axis] = NAN
             elif mine != theirs and (type(mine) is int or type(theirs) is str):
                 shape[axis] = join_labels(axis, mine, theirs, ratios[axis])
@@ -229,7 +225,7 @@ class TensorSpec(_Evidence):
             "dtype": self.dtype,
             "_bs_multipliers": list(self._bs_multipliers),
         }
-        if self.batch_sizes != _implied_batch_sizes(self):
+        if self.batch_sizes != implied_batch_sizes(self.min_shape, self.max_shape, self._bs_multipliers):
             state["_batch_sizes"] = sorted(self.batch_sizes)
         if not self.has_one_dtype():
             state["_dtypes"] = sorted(self.dtypes, key=str)
@@ -306,18 +302,3 @@ def _spec_of_nested(tensor: torch.Tensor, batch_size: float) -> TensorSpec:
         dtype=tensor.dtype,
         _bs_multipliers=[NAN if ragged[axis] else size / batch_size for axis, size in enumerate(low)],
     )
-
-
-def _label_without_ratio(axis: int, mine: Entry, theirs: Entry, ratio: float, my_ratio: float) -> Entry:
-    """The label of an axis whose ratio is unknown or not the same on both sides."""
-    made_by_hand = ratio != ratio and my_ratio != my_ratio
-    return mine if mine == theirs and (made_by_hand or not is_batch(mine)) else f"dim{axis}"
-
-
-def _implied_batch_sizes(spec: TensorSpec) -> frozenset[int]:
-    """The batch sizes that the bounds and ratios of a spec prove to have been seen."""
-    found: set[int] = set()
-    for low, high, ratio in zip(spec.min_shape, spec.max_shape, spec._bs_multipliers, strict=True):
-        if ratio > 0 and low > 0:
-            found.update(round(bound / ratio) for bound in (low, high))
-    return frozenset(found)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self, TypeAlias
 
-from aitune.torch.module.containers import AccessPath
+from aitune.torch.module.containers import ATOMS, AccessPath
+from aitune.torch.module.leaves import walk
 from aitune.torch.module.locator import Locator
-from aitune.torch.module.tensor_spec import TensorSpec
+from aitune.torch.module.tensor_spec import TensorSpec, spec_maker
+from aitune.torch.module.unwalked import warn_of_hidden_tensors
 
-__all__ = ["TensorData", "Tensors"]
+__all__ = ["OtherData", "TensorData", "Tensors", "read_call"]
 
 TensorData: TypeAlias = tuple[tuple[Locator, TensorSpec], ...]
+OtherData: TypeAlias = tuple[tuple[Locator, object], ...]
+
+_ATOMS = frozenset(ATOMS)
 
 
 class Tensors:
@@ -49,3 +54,21 @@ class Tensors:
     def and_more(self, new: Mapping[Locator, TensorSpec]) -> Tensors:
         """These tensors with others behind them, of which the specs are copied."""
         return Tensors.of((*self.pairs, *((place, spec.copy()) for place, spec in new.items())))
+
+
+def read_call(data: object, strict: bool, batch_size: float, is_output: bool) -> tuple[Tensors, OtherData]:
+    """The tensors and, where strict, the other leaves of what a module is called with or returns."""
+    spec_of = spec_maker(batch_size)
+    paths: list[AccessPath] = []
+    specs: list[TensorSpec] = []
+    others: list[tuple[Locator, object]] = []
+    for path, value, is_tensor in walk(data):
+        if is_tensor:
+            paths.append(path)
+            specs.append(spec_of(value))  # type: ignore[arg-type]  # the walk says it is a tensor
+            continue
+        if strict:
+            others.append((Locator(path, is_output), value))
+        if type(value) not in _ATOMS:
+            warn_of_hidden_tensors(value)
+    return Tensors(paths, specs, is_output), tuple(others)
