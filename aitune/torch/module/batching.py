@@ -32,7 +32,7 @@ def batch_tensor(tensor: torch.Tensor, tensor_spec: TensorSpec, batch_size: int)
     for axis, multiplier in tensor_spec.get_batch_axis_multipliers().items():
         have, want = _size_at(tensor, axis), multiplier * size
         if want < have:
-            tensor = tensor.narrow(axis, 0, want)
+            tensor = _first(tensor, axis, want)
         elif want > have:
             tensor = _grown(tensor, axis, have, want)
     return tensor
@@ -70,14 +70,22 @@ def resized_copy(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Ten
 
 def resized_view(batch_size: int, tensor: torch.Tensor, axes: Axes) -> torch.Tensor:
     """A stand-in that has the shape of the resized tensor and takes no memory; its values are of no use."""
-    tensor = tensor.detach()
+    sizes = list(tensor.shape)
     for axis, multiplier in axes:
         if not _size_at(tensor, axis):
             raise _no_rows(axis)
-        sizes = list(tensor.shape)
         sizes[axis] = multiplier * batch_size
-        tensor = tensor.narrow(axis, 0, 1).expand(sizes)
-    return tensor
+    if tensor.layout is not torch.strided:
+        return torch.empty(sizes, dtype=tensor.dtype, device="meta")
+    made = tensor.detach()
+    for axis, _ in axes:
+        made = made.narrow(axis, 0, 1)
+    return made.expand(sizes)
+
+
+def _first(tensor: torch.Tensor, axis: int, count: int) -> torch.Tensor:
+    """The first rows: a view where the layout has views, a copy elsewhere."""
+    return tensor.narrow(axis, 0, count) if tensor.layout is torch.strided else tensor.narrow_copy(axis, 0, count)
 
 
 def _grown(tensor: torch.Tensor, axis: int, have: int, want: int) -> torch.Tensor:
@@ -87,7 +95,7 @@ def _grown(tensor: torch.Tensor, axis: int, have: int, want: int) -> torch.Tenso
     whole, rest = divmod(want, have)
     parts = [tensor] * whole
     if rest:
-        parts.append(tensor.narrow(axis, 0, rest))
+        parts.append(_first(tensor, axis, rest))
     return torch.cat(parts, dim=axis)
 
 

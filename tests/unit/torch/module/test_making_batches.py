@@ -304,3 +304,13 @@ def test_batches_are_made_in_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert sorted(made) == list(sizes)
+
+
+def test_a_dataclass_keeps_a_default_that_only_its_class_holds() -> None:
+    """A field deleted from the instance is read from the class, and other attributes are copied beside it."""
+    metadata = learned(({"x": Plain(rows(1))}, 1), ({"x": Plain(rows(2))}, 2))
+    old = Plain(rows(2))
+    del old.right
+    made = metadata.make_batch({"x": old}, 3)["x"]
+    assert (made.left.shape, made.right, made.extra) == ((3,), "r", ["kept"])
+    assert made.extra is not old.extra
