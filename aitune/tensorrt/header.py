@@ -5,31 +5,39 @@ from __future__ import annotations
 from pathlib import Path
 
 from aitune.errors import SourceError
+from aitune.records.plans import PlanHeader, read_plan_header
 
-__all__ = ["check_header"]
-
-_PLAN = b"ftrt"
-_RTX = b"vtrt"
+__all__ = ["check_header", "read_header"]
 
 
-def check_header(path: Path) -> None:
-    """Refuse what is not a plan for Triton's TensorRT backend.
+def read_header(path: Path) -> PlanHeader:
+    """The header of a plan, of TensorRT or TensorRT-RTX.
+
+    Raises:
+        SourceError: If the file cannot be read or is something else.
+    """
+    try:
+        found = read_plan_header(path)
+    except OSError as error:
+        raise SourceError(f"plan {str(path)!r} cannot be read: {(error.strerror or '').lower()}") from error
+    if not found.builder:
+        raise SourceError(f"{str(path)!r} is not a TensorRT plan: {_guess(found.start)}", hint="build it again")
+    return found
+
+
+def check_header(path: Path) -> PlanHeader:
+    """The header of a plan for Triton's TensorRT backend.
 
     Raises:
         SourceError: If the file cannot be read, is something else, or is a plan for TensorRT-RTX.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise SourceError(f"plan {str(path)!r} cannot be read: {(error.strerror or '').lower()}") from error
-    if start.startswith(_RTX):
+    found = read_header(path)
+    if found.builder == "tensorrt_rtx":
         raise SourceError(
             f"{str(path)!r} is a plan for TensorRT-RTX, which Triton's TensorRT backend does not load",
             hint="build it with tensorrt instead",
         )
-    if not start.startswith(_PLAN):
-        raise SourceError(f"{str(path)!r} is not a TensorRT plan: {_guess(start)}", hint="build it again")
+    return found
 
 
 def _guess(start: bytes) -> str:
@@ -42,4 +50,8 @@ def _guess(start: bytes) -> str:
         return "it is an HTML page"
     if start.startswith(b"PK"):
         return "it is a zip archive"
+    if start.startswith(b"ptrt"):
+        return "it was written by TensorRT 7 or older, whose plans no known Triton release loads"
+    if start.startswith(b"\x08") and b"\x12" in start[2:4]:
+        return "it looks like an ONNX model"
     return "it starts with other bytes"

@@ -1,0 +1,51 @@
+"""Writing a file so that it is the old one or the complete new one at any moment, and the folders of an artifact."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from aitune.errors import UsageError
+from aitune.records.fingerprints import sync_folder
+
+__all__ = ["make_workspace", "write_bytes"]
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file beside its place, flush it, and rename it there.
+
+    Raises:
+        OSError: If writing fails; nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def make_workspace(given: Path | None) -> Path:
+    """The folder for the files of an artifact: the caller's, or a new one under ``$XDG_CACHE_HOME/aitune/artifacts``.
+
+    Raises:
+        UsageError: If it cannot be made.
+    """
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aitune" / "artifacts"
+    try:
+        folder = given if given is not None else base
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder if given is not None else Path(tempfile.mkdtemp(prefix="plan-", dir=folder))
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise UsageError(
+            f"workspace {str(given or base)!r} cannot be made: {reason}",
+            hint="give another workspace, or set XDG_CACHE_HOME",
+        ) from error
