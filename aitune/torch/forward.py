@@ -67,15 +67,14 @@ class Forward:
         """Positional and keyword arguments of the call that a bound sample stands for."""
         args: list[Any] = []
         kwargs = dict(bound)
-        by_position = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in self.parameters)
+        rest = next((p.name for p in self.parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
         for parameter in self.parameters:
+            by_position = parameter.kind is inspect.Parameter.POSITIONAL_ONLY or rest in bound
             if parameter.name not in bound:
-                by_position = False
-            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                args.extend(kwargs.pop(parameter.name))
-            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or (
-                by_position and parameter.kind in _BY_POSITION
-            ):
+                rest = None  # what comes after a gap can only go by name
+            elif parameter.name == rest:
+                args.extend(kwargs.pop(rest))
+            elif parameter.kind in _BY_POSITION and by_position:
                 args.append(kwargs.pop(parameter.name))
         return tuple(args), kwargs
 

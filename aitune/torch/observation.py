@@ -110,6 +110,8 @@ def observe(
     forward = Forward.of(module)
     flat_samples = flatten(forward, collect(samples), device)
     names = renamed(names_of_inputs(flat_samples.template.locators), input_names, "input")
+    for name, tensor in zip(names, flat_samples.tensors[0], strict=True):
+        dtype_of(tensor, f"input {name!r}")
     ranges = _ranges(names, flat_samples, min_shapes, opt_shapes, max_shapes)
     with settled(module):
         flat, answers, notes = _first_runs(module, forward, flat_samples, names)
@@ -192,6 +194,8 @@ def _first_runs(
     answers = tuple(
         _answer(flat, tensors, f"{what} on sample {index}") for index, tensors in enumerate(samples.tensors)
     )
+    for name, tensor in zip(names_of_outputs(results), answers[0], strict=True):
+        dtype_of(tensor, f"output {name!r}")
     _check_steady(flat, before, what, state)
     notes = [f"forward changes input {names[index]!r} in place: the caller does not see that" for index in changed]
     notes += [f"forward changes buffer {name!r}: the exported model keeps no state between runs" for name in state]

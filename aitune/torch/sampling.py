@@ -85,16 +85,17 @@ def flatten(forward: Forward, samples: list[Any], device: torch.device) -> FlatS
 
 def _check_structure(first: Template, other: Template, what: str) -> None:
     if first.locators != other.locators:
-        ours, theirs = map(str, first.locators), set(map(str, other.locators))
-        missing = [place for place in ours if place not in theirs]
-        extra = sorted(theirs - set(map(str, first.locators)))
+        places, others = list(map(str, first.locators)), list(map(str, other.locators))
+        missing = [place for place in places if place not in others]
+        extra = [place for place in others if place not in places]
         found = f"lacks {missing[0]}" if missing else f"has {extra[0]} besides" if extra else "has another order"
         raise SourceError(f"{what} is built differently from sample 0: it {found}", hint="give every sample alike")
-    theirs_by_place = {str(place): value for place, value in other.constants}
-    for place, value in first.constants:
-        if not _equal(value, theirs_by_place.get(str(place))):
+    ours, theirs = ({str(place): value for place, value in one.constants} for one in (first, other))
+    for place in {**ours, **theirs}:
+        if place not in ours or place not in theirs or not _equal(ours[place], theirs[place]):
+            one, two = (repr(found[place]) if place in found else "absent" for found in (ours, theirs))
             raise SourceError(
-                f"{place} is {value!r} in sample 0 and {theirs_by_place.get(str(place))!r} in {what}",
+                f"{place} is {one} in sample 0 and {two} in {what}",
                 hint="a value that is no tensor becomes part of the graph: give the same one everywhere, or a tensor",
             )
 

@@ -40,9 +40,8 @@ class Symbol:
 
     @property
     def step(self) -> int:
-        """What the sizes may be multiples of: the distance that all sizes seen have in common, at least 1."""
-        sizes = sorted({*self.seen, self.low, self.high})
-        return math.gcd(*(size - sizes[0] for size in sizes)) or 1
+        """What every size may have to be a multiple of, going by those seen; 1 for a batch."""
+        return 1 if self.batch else math.gcd(*self.seen, self.low, self.high)
 
 
 def resized(
@@ -112,22 +111,22 @@ def _merged(group: Sequence[Symbol]) -> Symbol:
 def verified_sizes(symbols: Sequence[Symbol]) -> tuple[dict[str, int], ...]:
     """The sizes at which an export is compared with its module.
 
-    All symbols at their smallest, middle and largest, and each alone at its smallest and largest while the others stay
-    in the middle.
+    All symbols at their smallest, middle and largest, and each alone at its smallest and largest while the others have
+    their typical size.
     """
-    middles = {symbol.name: _middle(symbol) for symbol in symbols}
+    typical = {symbol.name: symbol.typical for symbol in symbols}
     plans = [
         {symbol.name: symbol.low for symbol in symbols},
-        middles,
+        {symbol.name: _middle(symbol) for symbol in symbols},
         {symbol.name: symbol.high for symbol in symbols},
     ]
     for symbol in symbols if len(symbols) > 1 else ():
-        plans.append({**middles, symbol.name: symbol.low})
-        plans.append({**middles, symbol.name: symbol.high})
+        plans += [{**typical, symbol.name: symbol.low}, {**typical, symbol.name: symbol.high}]
     return tuple(plan for index, plan in enumerate(plans) if plan not in plans[:index])
 
 
 def _middle(symbol: Symbol) -> int:
-    """A size between the bounds, the same number of common steps from either."""
-    steps = (symbol.high - symbol.low) // symbol.step
-    return symbol.low + (steps // 2) * symbol.step
+    """A size between the bounds: a multiple of the step where there is one, else half way."""
+    half = (symbol.low + symbol.high) // 2
+    stepped = half // symbol.step * symbol.step
+    return stepped if symbol.low < stepped else half
