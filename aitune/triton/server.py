@@ -199,7 +199,7 @@ class LocalServer:
         """Wait until it is ready; False when a port of our own choice was taken meanwhile and it is worth a new try."""
         deadline = time.monotonic() + self._ready_timeout_s
         pause_s = 0.02
-        while not server_http.is_ready(self.http):
+        while not self._is_up():
             if self._running.poll() is not None:
                 busy = busy_port(self.log_text())
                 if busy and None in self._wanted and not last:
@@ -210,6 +210,11 @@ class LocalServer:
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 0.25)
         return True
+
+    def _is_up(self) -> bool:
+        """Whether it is ready and all of it listens: metrics come last, and without their port the server gives up."""
+        wants_metrics = not any(argument.startswith("--allow-metrics") for argument in self._extra_args)
+        return server_http.is_ready(self.http) and (not wants_metrics or server_http.has_metrics(self.metrics))
 
     def _ended(self, busy: str | None) -> ServerError:
         if busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 from aitune.errors import ServerError
 
-__all__ = ["ModelState", "is_ready", "model_config", "repository_index", "server_version"]
+__all__ = ["ModelState", "has_metrics", "is_ready", "model_config", "repository_index", "server_version"]
 
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has no business on the way to a server
 
@@ -40,10 +41,19 @@ class ModelState:
 
 def is_ready(address: str, *, timeout_s: float = 2.0) -> bool:
     """Whether a server answers and says that it is ready."""
+    return _is_there(f"{_base(address)}/v2/health/ready", timeout_s)
+
+
+def has_metrics(address: str, *, timeout_s: float = 2.0) -> bool:
+    """Whether a server gives metrics there."""
+    return _is_there(f"{_base(address)}/metrics", timeout_s)
+
+
+def _is_there(url: str, timeout_s: float) -> bool:
     try:
-        with _OPENER.open(f"{_base(address)}/v2/health/ready", timeout=timeout_s) as response:
+        with _OPENER.open(url, timeout=timeout_s) as response:
             return bool(response.status == 200)
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
 
 
@@ -78,7 +88,7 @@ def _ask(address: str, path: str, *, body: object = None, timeout_s: float = 10.
     except urllib.error.HTTPError as error:
         said = error.read().decode("utf-8", errors="replace").strip()
         raise ServerError(f"the server at {address} refused {path}: {error.code} {said[:300]}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise ServerError(
             f"no Triton answers at {address}: {error}", hint="is it running, and is this its HTTP address?"
         ) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -32,7 +31,7 @@ class TritonPythonModel:
         config = auto_complete_model_config.as_dict()
         if is_wanted(config):
             try:
-                path = model_file(Path(pb_utils.get_model_dir()), config)
+                path = model_file(pb_utils.get_model_dir(), config)
                 groups = config.get("instance_group", ())
                 kind = "GPU" if any(group.get("kind") == "KIND_GPU" for group in groups) else "CPU"
                 session = open_session(path, config, read_settings(config), kind=kind)
@@ -66,7 +65,7 @@ class TritonPythonModel:
     def _load(self, config: Mapping[str, Any], args: Mapping[str, str]) -> None:
         kind, device = args["model_instance_kind"], int(args["model_instance_device_id"])
         self._settings = read_settings(config)
-        path = model_file(Path(args["model_repository"], args["model_version"]), config)
+        path = model_file(f"{args['model_repository']}/{args['model_version']}", config)
         self._session = open_session(path, config, self._settings, kind=kind, device_id=device)
         signature = read_signature(self._session)
         check(config, signature)

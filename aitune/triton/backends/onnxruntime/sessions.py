@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -18,7 +18,7 @@ __all__ = ["message_of", "model_file", "open_session"]
 _CODED = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
 
 
-def model_file(version: Path, config: Mapping[str, Any]) -> Path:
+def model_file(version: str, config: Mapping[str, Any]) -> str:
     """The file to load; what the config names may also be a directory that holds a ``model.onnx``.
 
     Args:
@@ -28,18 +28,23 @@ def model_file(version: Path, config: Mapping[str, Any]) -> Path:
     Raises:
         LoadError: If it is not there.
     """
-    path = version / (config.get("default_model_filename") or "model.onnx")
-    if not path.exists():
+    path = f"{version}/{config.get('default_model_filename') or 'model.onnx'}"
+    if not os.path.exists(_encoded(path)):
         raise LoadError(f"failed to stat file {path}")
-    if not path.is_dir():
+    if not os.path.isdir(_encoded(path)):
         return path
-    if not (path / "model.onnx").exists():
-        raise LoadError(f"unable to find '{path / 'model.onnx'}' for model instance '{config['name']}'")
-    return path / "model.onnx"
+    if not os.path.exists(_encoded(f"{path}/model.onnx")):
+        raise LoadError(f"unable to find '{path}/model.onnx' for model instance '{config['name']}'")
+    return f"{path}/model.onnx"
+
+
+def _encoded(path: str) -> bytes:
+    """A path as the system has it: the Python inside a stub takes the system's names for ASCII, whatever the locale."""
+    return path.encode("utf-8", errors="surrogateescape")
 
 
 def open_session(
-    path: Path, config: Mapping[str, Any], settings: Settings, *, kind: str = "CPU", device_id: int = 0
+    path: str, config: Mapping[str, Any], settings: Settings, *, kind: str = "CPU", device_id: int = 0
 ) -> Any:
     """A session for a model, with the config's custom operators.
 
@@ -59,7 +64,7 @@ def open_session(
     try:
         for library in libraries:
             settings.options.register_custom_ops_library(library)
-        return onnxruntime.InferenceSession(str(path), settings.options, providers=providers)
+        return onnxruntime.InferenceSession(path, settings.options, providers=providers)
     except Exception as error:  # ONNX Runtime's errors have no base of their own; each means that there is no session
         raise LoadError(message_of(error)) from error
 
