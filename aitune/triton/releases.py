@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from aitune.errors import UsageError
+from aitune.triton.images import IMAGES
 
 __all__ = ["BEHAVIOURS", "DEFAULT_RELEASE", "FIELDS", "RELEASES", "Release", "release"]
 
@@ -34,6 +35,8 @@ class Release:
         max_opset: Newest ``ai.onnx`` opset that ONNX Runtime loads.
         max_ml_opset: Newest ``ai.onnx.ml`` opset that it loads.
         max_ir_version: Newest ONNX IR version that it loads.
+        tensorrt: TensorRT of the container, as precisely as is known, e.g. ``"10.5.0.18"``.
+        cuda: CUDA of the container, as precisely as is known.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Release:
     max_opset: int
     max_ml_opset: int
     max_ir_version: int
+    tensorrt: str
+    cuda: str
 
     def at_least(self, name: str) -> bool:
         """Whether this release is ``name`` (``"YY.MM"``) or newer."""
@@ -188,6 +193,8 @@ def _read_builds() -> tuple[Release, ...]:
                 max_opset=opset,
                 max_ml_opset=ml_opset,
                 max_ir_version=ir_version,
+                tensorrt=IMAGES[name][0],
+                cuda=IMAGES[name][1],
             )
         )
     return tuple(releases)
