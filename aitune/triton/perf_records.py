@@ -69,6 +69,24 @@ class PerfPoint:
         }
 
 
+def _stalled(point: PerfPoint) -> bool:
+    """Whether some requests waited for about half a second where most take a few milliseconds.
+
+    That is the period after which Triton's dynamic batcher looks at its queue unasked. Seen on 2.51: with
+    ``max_queue_size`` or a timeout in ``default_queue_policy`` it is not woken for a request that comes while the only
+    instance has answered, but not yet returned, and the request lies there until then.
+    """
+    return point.p50_us < 100_000 and 400_000 <= point.p99_us < 600_000
+
+
+def _stall(point: PerfPoint) -> str:
+    level = f"{point.kind.replace('_', ' ')} {point.level:g} ({point.label})"
+    return (
+        f"requests stalled for half a second at {level}: with a bounded queue the batcher of this Triton can miss a "
+        "request; leave default_queue_policy out, or serve two instances"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfReport:
     """Everything that one measurement found.
@@ -109,6 +127,7 @@ class PerfReport:
                     f"no batch was formed at {word} {point.level:g} ({point.label}): "
                     f"{point.inferences} rows in {point.executions} executions"
                 )
+        notes += [_stall(point) for point in self.points if _stalled(point)]
         notes += [f"not stable: {level}" for level in self.unstable]
         return (*notes, *(f"no numbers: {level} (beyond a threshold, or not stable)" for level in self.missing))
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UsageError
 from aitune.numerics import Array
-from aitune.triton.checks_live import CHECKS
+from aitune.triton.checks_live import checks_of
 from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped
 from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.client import DEFAULT_TIMEOUT_S
@@ -136,13 +136,13 @@ def _examine(
         subject=subject,
         clients=session.clients,
         own=session.local is not None or intrusive,
-        level=level,
+        server_pid=None if session.local is None else session.local.pid,
         strict_bounds=strict_bounds,
         slack=_GPU_SLACK if _on_gpu(served) else 1.0,
     )
-    progress.start(f"validating {target.model} version {target.version}", len(CHECKS))
+    progress.start(f"validating {target.model} version {target.version}", len(checks_of(level)))
     with _reference(subject, open_artifact) as run:
-        results = list(_run_checks(context, run, progress))
+        results = list(_run_checks(context, level, run, progress))
     progress.done()
     return ModelReport(
         name=target.model,
@@ -156,10 +156,13 @@ def _examine(
 
 
 def _run_checks(
-    context: Context, run: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None, progress: Progress
+    context: Context,
+    level: str,
+    run: Callable[[Mapping[str, Array]], Mapping[str, Array]] | None,
+    progress: Progress,
 ) -> Iterator[CheckResult]:
     """Every check in order; a model that is not ready, and a server that is gone, end it."""
-    for name, check in CHECKS.items():
+    for name, check in checks_of(level).items():
         if name == "fingerprint" and context.subject.source == "config":
             _guess_sizes(context)
         guarded = check if name != "numbers" else partial(check_numbers, run=run)

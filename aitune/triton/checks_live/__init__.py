@@ -15,11 +15,14 @@ from aitune.triton.checks_live.fingerprint import check_fingerprint
 from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.checks_live.rows import check_concurrency, check_rows
 from aitune.triton.checks_live.served import check_config, check_metadata, check_ready, check_record
+from aitune.triton.checks_live.thorough import check_batches, check_endurance, check_mixed
 from aitune.triton.validation_records import CheckResult
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "THOROUGH", "checks_of"]
 
-CHECKS: Mapping[str, Callable[[Context], CheckResult]] = MappingProxyType(
+Check = Callable[[Context], CheckResult]
+
+CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         "ready": check_ready,
         "config": check_config,
@@ -33,3 +36,14 @@ CHECKS: Mapping[str, Callable[[Context], CheckResult]] = MappingProxyType(
         "refusals": check_refusals,
     }
 )
+"""The checks of every level."""
+
+THOROUGH: Mapping[str, Check] = MappingProxyType(
+    {"batches": check_batches, "mixed": check_mixed, "endurance": check_endurance}
+)
+"""What ``--level full`` asks on top."""
+
+
+def checks_of(level: str) -> Mapping[str, Check]:
+    """The checks of ``"quick"`` or ``"full"``, in order."""
+    return CHECKS if level == "quick" else {**CHECKS, **THOROUGH}

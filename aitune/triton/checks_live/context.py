@@ -34,7 +34,7 @@ class Context:
         subject: What is asked about.
         clients: Connections by protocol, ``"grpc"`` first where there is one.
         own: Whether the server is ours (or may be treated so): bad requests are sent, batches are forced.
-        level: ``"quick"`` or ``"full"``.
+        server_pid: Process id (and group) of a server of our own on this machine.
         strict_bounds: Whether sizes beyond the tuned range that are accepted are a failure.
         slack: Widens the tolerance, for another processor than the one that made the record.
         sent: Inference requests sent so far.
@@ -44,7 +44,7 @@ class Context:
     subject: Subject
     clients: Mapping[str, Client]
     own: bool
-    level: str = "quick"
+    server_pid: int | None = None
     strict_bounds: bool = False
     slack: float = 1.0
     sent: int = 0

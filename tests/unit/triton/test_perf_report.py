@@ -87,6 +87,13 @@ def test_levels_that_were_left_out_are_told() -> None:
     assert note.startswith("no numbers: concurrency 4")
 
 
+def test_half_a_second_is_told_for_what_it_is() -> None:
+    """Most requests take a millisecond, some wait for the batcher to look at its queue."""
+    (note,) = report(point(p50_us=800.0, p99_us=502_000.0)).notes
+    assert "stalled for half a second at concurrency 1 (typical)" in note
+    assert report(point(p50_us=300_000.0, p99_us=502_000.0)).notes == ()
+
+
 def test_tables_have_a_cell_for_every_heading() -> None:
     """Unknown counts are said to be unknown."""
     rows = to_rows(report(point(), point(inferences=None)))

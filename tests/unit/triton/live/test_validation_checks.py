@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from aitune.numerics.samples import SAMPLE_FILE_NAME, Request, write_samples
 from aitune.records import DType, TunedTensorSpec
-from aitune.triton.checks_live import CHECKS
+from aitune.triton.checks_live import CHECKS, THOROUGH
 from aitune.triton.checks_live.context import BudgetSpent
 from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerUnreachable
@@ -37,6 +38,61 @@ def test_a_check_is_content_with_what_is_right(name, stage, tmp_path) -> None:
     with_samples(stage, tmp_path)
     result = CHECKS[name](stage.context())
     assert (result.name, result.status) == (name, "pass"), result
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+def test_a_thorough_check_is_content_with_what_is_right(name, make_stage) -> None:
+    """On a model with a free axis, in the memory of this very process."""
+    stage = free_stage(make_stage)
+    stage.options["server_pid"] = os.getpgrp()
+    assert THOROUGH[name](stage.context()).status == "pass"
+
+
+@pytest.mark.parametrize("name", THOROUGH)
+def test_a_thorough_check_is_only_for_our_own_server(name, stage) -> None:
+    """A skip says so."""
+    stage.own = False
+    assert THOROUGH[name](stage.context()).status == "skip"
+
+
+def test_a_batch_that_goes_wrong_at_the_largest_shape_is_found(make_stage) -> None:
+    """Typical shapes are right, and batches of three too."""
+    stage = free_stage(make_stage)
+    stage.fake.change = lambda answer, inputs: {"y": answer["y"] + (inputs["x"].shape == (4, 8))}
+    assert CHECKS["rows"](stage.context()).status == "pass"
+    result = THOROUGH["batches"](stage.context())
+    assert "batch of 4, largest shape: row 0: output 'y'" in result.detail
+
+
+def test_a_fixed_model_has_no_shapes_to_mix(stage) -> None:
+    """Only the batch is free."""
+    assert THOROUGH["mixed"](stage.context()).status == "skip"
+
+
+def test_shapes_that_disturb_each_other_are_found(make_stage) -> None:
+    """A long request changes what a short one gets after it."""
+    stage = free_stage(make_stage)
+    asked = []
+
+    def change(answer, inputs):
+        asked.append(1)
+        return {"y": answer["y"] + (len(asked) > 5)}
+
+    stage.fake.change = change
+    assert "among requests of other shapes" in THOROUGH["mixed"](stage.context()).detail
+
+
+def test_memory_that_grows_is_found(stage) -> None:
+    """A hundred kilobytes a request are kept."""
+    kept = []
+
+    def leak(answer, inputs):
+        kept.append(np.ones(13_000))
+        return answer
+
+    stage.fake.change = leak
+    stage.options["server_pid"] = os.getpgrp()
+    assert "memory grows" in THOROUGH["endurance"](stage.context()).detail
 
 
 def test_a_model_that_is_not_ready_fails(stage) -> None:
