@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aitune.records import DType, ONNXArtifact, TensorRTPlanArtifact, TunedTensorSpec
 from aitune.records.artifact import Companion
 from aitune.records.evidence import (
+    Accuracy,
     Batching,
     Evidence,
     InputDomain,
@@ -20,6 +21,7 @@ from aitune.records.evidence import (
     SampleFile,
     SampleTensor,
     Trial,
+    Tried,
     Tuning,
 )
 from aitune.records.plans import HARDWARE_LEVELS, PlanFacts, PlanTensor, PlanVariant, Profile, ProfileRange
@@ -72,15 +74,30 @@ measurements = st.builds(
     p50_us=finite,
     low_us=finite,
     high_us=finite,
+    p95_us=st.none() | finite,
     runs=sizes,
+)
+tried = st.builds(Tried, name=texts, precision=texts, settings=pairs)
+accuracies = st.builds(
+    Accuracy,
+    candidate=texts,
+    output=texts,
+    max_abs=st.none() | finite,
+    max_rel=st.none() | finite,
+    cosine=st.none() | finite,
+    passed=st.booleans(),
+    detail=texts,
 )
 tunings = st.builds(
     Tuning,
     objective=texts,
+    p95_ms=st.none() | finite,
     winner=texts,
     reason=texts,
     settings=pairs,
+    candidates=many(tried),
     measurements=many(measurements),
+    accuracy=many(accuracies),
     rejected=pairs,
 )
 sample_tensors = st.builds(SampleTensor, name=names, shape=shapes, offset=sizes, nbytes=sizes)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from aitune.errors import RecordError
 
 __all__ = [
+    "Accuracy",
     "Batching",
     "Evidence",
     "InputDomain",
@@ -22,6 +23,7 @@ __all__ = [
     "SampleFile",
     "SampleTensor",
     "Trial",
+    "Tried",
     "Tuning",
 ]
 
@@ -119,6 +121,7 @@ class Measurement:
         p50_us: Median time of one run, in microseconds.
         low_us: Lower end of the interval of the median (95 %), in microseconds.
         high_us: Upper end of it.
+        p95_us: Time within which 95 % of the runs ended, in microseconds; None when too few were timed one by one.
         runs: Number of timed runs.
     """
 
@@ -129,7 +132,46 @@ class Measurement:
     p50_us: float
     low_us: float
     high_us: float
+    p95_us: float | None = None
     runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One way of running the model that was looked at.
+
+    Attributes:
+        name: Its name, unique.
+        precision: What it computes in, e.g. ``"fp32"`` (the model's own numbers) or ``"int8"``.
+        settings: (key, value) pairs that Triton can carry in ``parameters``.
+    """
+
+    name: str
+    precision: str = "fp32"
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How far one output of a candidate is from the source model's.
+
+    Attributes:
+        candidate: Name of the candidate.
+        output: Name of the output.
+        max_abs: Largest absolute difference; None where shapes or types differ, or one side is not finite.
+        max_rel: Largest difference as a share of the expected element; None as for ``max_abs``.
+        cosine: Cosine of the angle between the answers, 1 when they point the same way; None for what is not numbers.
+        passed: Whether it is within the threshold.
+        detail: The same in one line.
+    """
+
+    candidate: str
+    output: str
+    max_abs: float | None = None
+    max_rel: float | None = None
+    cosine: float | None = None
+    passed: bool
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,18 +180,24 @@ class Tuning:
 
     Attributes:
         objective: ``"throughput"`` or ``"latency"``.
+        p95_ms: Time within which 95 % of the runs had to end, in milliseconds; None for no such limit.
         winner: Name of the candidate that won.
         reason: One sentence with the numbers that decided.
         settings: (key, value) pairs of the winner that Triton can carry in ``parameters``.
+        candidates: All that were looked at, simplest first.
         measurements: Everything that was measured.
+        accuracy: How every candidate's answers compare with the source model's.
         rejected: (candidate, reason) pairs of those that were not allowed to win.
     """
 
     objective: str
+    p95_ms: float | None = None
     winner: str
     reason: str
     settings: tuple[tuple[str, str], ...] = ()
+    candidates: tuple[Tried, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    accuracy: tuple[Accuracy, ...] = ()
     rejected: tuple[tuple[str, str], ...] = ()
 
 
