@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aitune.errors import AituneError
+from aitune.triton.check.edits import set_field
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import FILE, Folder, inside
 from aitune.triton.check.model import Model, Version
+from aitune.triton.check.scalars import quote
 
 __all__ = ["companions", "locate", "open_artifact"]
 
@@ -48,9 +50,10 @@ def _missing(model: Model, version: Version, name: str, shown: str) -> Finding:
     candidate = _candidate(version.folder, Path(name).suffix)
     if candidate and version.config.given("default_model_filename"):
         message = f"failed to stat file {shown}; the folder holds {candidate!r}"
-        text = f'default_model_filename: "{candidate}"'
+        text = f"default_model_filename: {quote(candidate)}"
+        edits = set_field(model.source, model.written, "default_model_filename", text)
         if model.written.given("default_model_filename"):
-            return model.error("R211", model.written, "default_model_filename", message, text)
+            return model.error("R211", model.written, "default_model_filename", message, text, edits)
         return model.at_file(ERROR, "R211", shown, message, f"rename {candidate!r}, or write {text}")
     if model.folder.has(name, FILE):
         message = f"failed to stat file {shown}; {name} lies in the model directory instead"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aitune.errors import RepositoryError
+from aitune.triton.check.edits import set_field
 from aitune.triton.check.finding import Finding
 from aitune.triton.check.folder import DIRECTORY, FILE, Folder, inside, read_folder
 from aitune.triton.check.model import Model
@@ -80,6 +81,7 @@ def undetermined(model: Model) -> Iterator[Finding]:
         "R172", config, "backend",
         f"could not determine backend for model {model.name!r}: neither backend nor platform is written, {where}",
         f'backend: "{better}"' if better else "",
+        set_field(model.source, model.written, "backend", f'backend: "{better}"') if better else (),
     )  # fmt: skip
 
 

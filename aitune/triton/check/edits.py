@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from aitune.triton.check.finding import Edit
 from aitune.triton.check.source import Source
 from aitune.triton.check.tree import Node
 
 __all__ = ["dims_text", "remove_field", "replace_value", "set_field"]
+
+_REST_OF_LINE = re.compile(r"[ \t]*[,;]?[ \t]*(?:#[^\n\r]*)?(?=\r?\n)")
 
 
 def dims_text(dims: tuple[int, ...] | list[int]) -> str:
@@ -74,8 +78,10 @@ def _insert(source: Source, node: Node, text: str) -> tuple[Edit, ...]:
     start, end = max(ends, key=lambda span: span[1])
     line_start = source.text.rfind("\n", 0, start) + 1
     indent = source.text[line_start:start]
-    alone = not indent.strip() and "\n" in source.text[end:]
-    return (Edit(end, end, f"\n{indent}{text}" if alone else f" {text}"),)
+    rest = _REST_OF_LINE.match(source.text, end)
+    if indent.strip() or rest is None:
+        return (Edit(end, end, f" {text}"),)
+    return (Edit(rest.end(), rest.end(), f"\n{indent}{text}"),)
 
 
 def _insert_into_empty(source: Source, node: Node, text: str) -> tuple[Edit, ...]:

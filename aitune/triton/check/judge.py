@@ -15,7 +15,7 @@ from aitune.triton.check.folder import DIRECTORY, FILE, inside
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules import python, tensorrt
 from aitune.triton.check.rules.record import read_record, recorded_interface
-from aitune.triton.check.source import read_source
+from aitune.triton.check.source import Source, read_source
 from aitune.triton.check.table import Row
 from aitune.triton.check.textproto import parse
 from aitune.triton.check.versions import available, select, selection_findings, stray_findings
@@ -112,7 +112,7 @@ def _absent(model: Model, inner: str) -> Iterator[Finding]:
 
 def _parse(model: Model, inner: str) -> Iterator[Finding]:
     try:
-        model.source = read_source(model.root / model.file, model.file)
+        model.source = _source(model)
     except RepositoryError as error:
         yield model.at_file(ERROR, "R33", inner, f"failed to open text file for read: {error}")
         return
@@ -121,6 +121,11 @@ def _parse(model: Model, inner: str) -> Iterator[Finding]:
     for problem in parsed.problems:
         message = f"{problem.message} (Triton: failed to read text proto)"
         yield model.at_span(ERROR, problem.rule, problem.field, problem.span, message, problem.fix, problem.edits)
+
+
+def _source(model: Model) -> Source:
+    replaced = model.options.texts.get(model.file)
+    return read_source(model.root / model.file, model.file) if replaced is None else Source(model.file, replaced)
 
 
 # -- versions ---------------------------------------------------------------------------------------------------------

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
+from aitune.errors import UsageError
 from aitune.records.interface import Interface
 from aitune.triton.releases import DEFAULT_RELEASE, Release, release
 
-__all__ = ["DEFAULT_BACKENDS", "Options", "ReadInterface"]
+__all__ = ["DEFAULT_BACKENDS", "CheckOptions", "Options", "ReadInterface", "options_of"]
 
 ReadInterface: TypeAlias = Callable[[Path], Interface]
 
@@ -35,6 +36,7 @@ class Options:
         model_config_name: Value of ``--model-config-name``, ``""`` for none.
         default_max_batch_size: What a backend may take when a model batches and the config says 0.
         read_interface: Reads what a model file declares; None when nothing on this machine can.
+        texts: Texts to take instead of those on the disk, by file name relative to the repository.
     """
 
     release: Release = _DEFAULT
@@ -46,9 +48,52 @@ class Options:
     model_config_name: str = ""
     default_max_batch_size: int = 4
     read_interface: ReadInterface | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def has_backend(self, name: str) -> bool:
         """Whether the server brings the backend."""
         if name == "tensorflow" and self.release.has("tensorflow_removed"):
             return False
         return name in self.backends
+
+
+class CheckOptions(TypedDict, total=False):
+    """Keyword arguments of `check_repository`; its docstring tells them."""
+
+    target: str
+    gpus: Iterable[int]
+    triton: str
+    strict: bool
+    read_interface: ReadInterface | None
+    model_config_name: str
+    backends: Iterable[str]
+    accelerators: Iterable[str]
+    default_max_batch_size: int
+    models: Iterable[str]
+    select: Iterable[str]
+    ignore: Iterable[str]
+    texts: Mapping[str, str]
+
+
+def options_of(given: CheckOptions) -> Options:
+    """The server that the arguments of `check_repository` describe.
+
+    Raises:
+        UsageError: If the target is none, or no release is called so.
+    """
+    target = given.get("target", "cpu")
+    kind, _, count = target.partition(":")
+    if kind not in ("cpu", "gpu") or (count and (kind == "cpu" or not count.isdigit() or not int(count))):
+        raise UsageError(f"target must be cpu, gpu or gpu:N, got {target!r}", hint="for example gpu:2")
+    usable = tuple(given.get("gpus", ())) or tuple(range(int(count or 1)))
+    return Options(
+        release=release(given.get("triton", DEFAULT_RELEASE)),
+        strict=given.get("strict", False),
+        gpus=usable if kind == "gpu" else (),
+        backends=frozenset(given.get("backends", DEFAULT_BACKENDS)),
+        accelerators=frozenset(given.get("accelerators", ())),
+        model_config_name=given.get("model_config_name", ""),
+        default_max_batch_size=given.get("default_max_batch_size", 4),
+        read_interface=given.get("read_interface"),
+        texts=given.get("texts", {}),
+    )

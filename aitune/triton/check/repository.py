@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Unpack
 
 from aitune.errors import RepositoryError
 from aitune.triton.check import table
@@ -11,65 +12,15 @@ from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import DIRECTORY, Entry, Folder, inside, read_folder
 from aitune.triton.check.judge import has_errors, judge
 from aitune.triton.check.model import Model
-from aitune.triton.check.options import DEFAULT_BACKENDS, Options, ReadInterface
+from aitune.triton.check.options import CheckOptions, Options, options_of
 from aitune.triton.check.report import CheckReport, ModelReport
 from aitune.triton.check.rules.members import Member
 from aitune.triton.check.silence import Silencer
-from aitune.triton.releases import DEFAULT_RELEASE, release
 
-__all__ = ["check_repository", "options_of"]
-
-
-def options_of(
-    *,
-    target: str = "cpu",
-    gpus: Iterable[int] = (),
-    triton: str = DEFAULT_RELEASE,
-    strict: bool = False,
-    read_interface: ReadInterface | None = None,
-    model_config_name: str = "",
-    backends: Iterable[str] = DEFAULT_BACKENDS,
-    accelerators: Iterable[str] = (),
-    default_max_batch_size: int = 4,
-) -> Options:
-    """The server that the arguments of `check_repository` describe.
-
-    Raises:
-        RepositoryError: If the target is none.
-        UsageError: If no release is called so.
-    """
-    kind, _, count = target.partition(":")
-    if kind not in ("cpu", "gpu") or (count and not (count.isdigit() and int(count))) or (count and kind == "cpu"):
-        raise RepositoryError(f"target must be cpu, gpu or gpu:N, got {target!r}", hint="for example gpu:2")
-    usable = tuple(gpus) or tuple(range(int(count or 1)))
-    return Options(
-        release=release(triton),
-        strict=strict,
-        gpus=usable if kind == "gpu" else (),
-        backends=frozenset(backends),
-        accelerators=frozenset(accelerators),
-        model_config_name=model_config_name,
-        default_max_batch_size=default_max_batch_size,
-        read_interface=read_interface,
-    )
+__all__ = ["check_repository"]
 
 
-def check_repository(
-    path: Path,
-    *,
-    target: str = "cpu",
-    gpus: Iterable[int] = (),
-    triton: str = DEFAULT_RELEASE,
-    strict: bool = False,
-    read_interface: ReadInterface | None = None,
-    model_config_name: str = "",
-    backends: Iterable[str] = DEFAULT_BACKENDS,
-    accelerators: Iterable[str] = (),
-    default_max_batch_size: int = 4,
-    models: Iterable[str] = (),
-    select: Iterable[str] = (),
-    ignore: Iterable[str] = (),
-) -> CheckReport:
+def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
     """Say, without a server, whether a Triton would load every model of a repository.
 
     Nothing is written, executed or unpickled, and no link out of the repository is followed.
@@ -89,32 +40,27 @@ def check_repository(
         models: Names to report on, with ``*`` and ``?``; none means all. Ensembles still see every member.
         select: Rule ids to report; none means all.
         ignore: Rule ids to leave out.
+        texts: Texts to take instead of the config files on the disk, by name relative to the repository.
 
     Raises:
-        RepositoryError: If the path is not a directory that can be read, or the target is none.
-        UsageError: If no release is called ``triton``.
+        RepositoryError: If the path is not a directory that can be read.
+        UsageError: If the target is none, or no release is called ``triton``.
+        TypeError: If an argument does not exist.
     """
-    options = options_of(
-        target=target,
-        gpus=gpus,
-        triton=triton,
-        strict=strict,
-        read_interface=read_interface,
-        model_config_name=model_config_name,
-        backends=backends,
-        accelerators=accelerators,
-        default_max_batch_size=default_max_batch_size,
-    )
+    unknown = set(given) - set(CheckOptions.__annotations__)
+    if unknown:
+        raise TypeError(f"check_repository has no argument {min(unknown)!r}")
+    options = options_of(given)
     root = Path(path)
     if not root.is_dir():
         found = "is not a directory" if root.exists() else "does not exist"
         raise RepositoryError(f"model repository {str(root)!r} {found}", hint="give the folder that holds the models")
     folder = read_folder(root)
-    silencer = Silencer.read(root, select=select, ignore=ignore)
+    silencer = Silencer.read(root, select=given.get("select", ()), ignore=given.get("ignore", ()))
     judged = _judge_all(root, folder, options)
     reports = []
     for model, findings in judged:
-        if silencer.wants_model(model.name, models):
+        if silencer.wants_model(model.name, given.get("models", ())):
             kept = silencer.filter(model.name, findings, model.source)
             reports.append(ModelReport(model.name, tuple(sorted(kept, key=lambda finding: finding.sort_key))))
     about = silencer.filter("", list(_repository_findings(folder, silencer)), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aitune.triton.check import declared
-from aitune.triton.check.edits import remove_field
 from aitune.triton.check.finding import Finding
 from aitune.triton.check.grammar import ENUMS
 from aitune.triton.check.model import Model, Version
@@ -79,8 +78,7 @@ def pinned_memory(model: Model) -> Iterator[Finding]:
         node = optimization.message(field) if optimization is not None else None
         if optimization is not None and node is not None and not node.given("enable"):
             message = f"an empty {field} switches pinned memory off; left out it is on"
-            edits = remove_field(model.source, optimization, field)
-            yield model.warning("R178", optimization, field, message, f"remove {field}, or enable: false", edits)
+            yield model.warning("R178", optimization, field, message, f"remove {field}, or enable: false")
 
 
 def repeated_keys(model: Model) -> Iterator[Finding]:

@@ -129,8 +129,7 @@ def queue_order(model: Model) -> Iterator[Finding]:
         delays = policy is not None and policy.choice("timeout_action") == "DELAY"
         if policy is not None and delays and policy.number("default_timeout_microseconds"):
             message = "queue policy can not have DELAY as timeout action when preserve_ordering is set"
-            edits = replace_value(model.source, policy, "timeout_action", "REJECT")
-            yield model.error("R64", policy, "timeout_action", message, "timeout_action: REJECT", edits)
+            yield model.error("R64", policy, "timeout_action", message, "timeout_action: REJECT")
 
 
 def cache(model: Model) -> Iterator[Finding]:
@@ -140,15 +139,14 @@ def cache(model: Model) -> Iterator[Finding]:
         return
     if not model.has("cache_refused_for_sequence_and_decoupled"):
         return
-    edits = remove_field(model.source, model.config, "response_cache")
     fix = "remove response_cache"
     if model.config.message("sequence_batching") is not None:
         message = "response cache does not currently support a model with sequence batching scheduler"
-        yield model.error("R65", response_cache, "enable", message, fix, edits)
+        yield model.error("R65", response_cache, "enable", message, fix)
     policy = model.config.message("model_transaction_policy")
     if policy is not None and policy.flag("decoupled"):
         message = "response cache does not currently support a model with 'decoupled' transaction policy"
-        yield model.error("R80", response_cache, "enable", message, fix, edits)
+        yield model.error("R80", response_cache, "enable", message, fix)
 
 
 def metrics(model: Model) -> Iterator[Finding]:

@@ -259,7 +259,8 @@ def _not_batching(model: Model, port: Port, provided: tuple[int, ...]) -> Findin
         f"tensor {port.name!r}: for the model to support batching the shape should have at least 1 dimension and "
         f"the first dimension must be -1; the model's shape is {dims_text(provided)}"
     )
-    return model.error("R223", model.config, "max_batch_size", message, "max_batch_size: 0, with full shapes")
+    edits = replace_value(model.source, model.config, "max_batch_size", "0")
+    return model.error("R223", model.config, "max_batch_size", message, "max_batch_size: 0, with full shapes", edits)
 
 
 def _mismatch(model: Model, version: Version, node: Node, port: Port, full: tuple[int, ...]) -> Finding:

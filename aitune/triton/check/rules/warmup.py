@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from aitune.triton.check.edits import dims_text, replace_value
+from aitune.triton.check.edits import dims_text, replace_value, set_field
 from aitune.triton.check.finding import Finding
 from aitune.triton.check.folder import inside
 from aitune.triton.check.model import Model, Version
@@ -158,7 +158,9 @@ def requests(model: Model, version: Version) -> Iterator[Finding]:
                 f"unexpected shape for warmup input {name!r}: expected {dims_text((*prefix, *wanted))}, got "
                 f"{dims_text(got)}" + (" (warm-up dims leave the batch axis out)" if batching else "")
             )
-            yield model.error("R148", settings, "dims", message, _dims_fix(dims, wanted))
+            better = _dims_fix(dims, wanted)
+            edits = set_field(model.source, settings, "dims", better) if better.startswith("dims:") else ()
+            yield model.error("R148", settings, "dims", message, better, edits)
 
 
 def _fits(dims: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
