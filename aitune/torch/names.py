@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 
 from aitune.errors import UsageError
 from aitune.torch.module.locator import Locator
@@ -20,7 +21,7 @@ def input_names(places: Sequence[Locator]) -> tuple[str, ...]:
     >>> input_names([place for place, _ in Locator.find_leaves({"ids": 1, "image": {"left": 2, "right": [3]}})])
     ('ids', 'image.left', 'image.right.0')
     """
-    return _unique([_joined(place, "input") for place in places])
+    return _unique(places, [_joined(place, "input") for place in places])
 
 
 def output_names(places: Sequence[Locator], taken: Sequence[str] = ()) -> tuple[str, ...]:
@@ -33,7 +34,7 @@ def output_names(places: Sequence[Locator], taken: Sequence[str] = ()) -> tuple[
     ('output_0', 'output_1.scores')
     """
     raw = [_joined(place, "output") for place in places]
-    return _unique([f"{name}_out" if name in taken else name for name in raw], taken)
+    return _unique(places, [f"{name}_out" if name in taken else name for name in raw], taken)
 
 
 def renamed(names: Sequence[str], wish: Sequence[str] | Mapping[str, str] | None, what: str) -> tuple[str, ...]:
@@ -82,24 +83,44 @@ def symbol_name(name: str, axis: int, rank: int, *, floating: bool) -> str:
 
 
 def _joined(place: Locator, kind: str) -> str:
-    steps = [_ODD.sub("_", str(step)).strip("_") or "_" for step in place.accessors]
+    """The steps of a path joined by dots, in letters, digits, underscores and hyphens; not unique yet."""
+    steps = [step for step in map(_plain, place.accessors) if step]
     if not steps:
         return kind
-    if isinstance(place.accessor_at(0), int) or steps[0] == "_":
+    if steps[0][0] in "0123456789-":
         steps[0] = f"{kind}_{steps[0]}"
     return ".".join(steps)
 
 
-def _unique(names: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names, with a number after those that would be there twice; what is unique stays as it is."""
-    used = {name for name in names if names.count(name) == 1} | set(taken)
-    result: list[str] = []
-    for name in names:
-        if names.count(name) > 1 or name in taken:
-            number = 2 if name in used else 1
-            while (candidate := name if number == 1 else f"{name}_{number}") in used:
-                number += 1
-            used.add(candidate)
-            name = candidate
-        result.append(name)
-    return tuple(result)
+def _plain(accessor: object) -> str:
+    """A step without accents and blanks, one that has none as it is; empty where nothing remains."""
+    if isinstance(accessor, str) and accessor.isascii() and accessor.isidentifier():
+        return accessor
+    ascii_text = unicodedata.normalize("NFKD", str(accessor)).encode("ascii", "ignore").decode("ascii")
+    return _ODD.sub("_", ascii_text).strip("_")
+
+
+def _unique(places: Sequence[Locator], wanted: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
+    """The wanted names, with a number after those that would be there twice.
+
+    The names depend on the set of places alone, not on their order: the one that is spelled like the name, or else the
+    less nested one, gets it.
+    """
+    used = set(taken)
+    names: dict[Locator, str] = {}
+    for place, name in sorted(
+        zip(places, wanted, strict=True),
+        key=lambda pair: (pair[1] != pair[0].path, pair[0].depth, repr(pair[0].access_path)),
+    ):
+        names[place] = _free(name, used)
+        used.add(names[place])
+    return tuple(names[place] for place in places)
+
+
+def _free(name: str, used: Collection[str]) -> str:
+    if name not in used:
+        return name
+    number = 2
+    while f"{name}_{number}" in used:
+        number += 1
+    return f"{name}_{number}"
