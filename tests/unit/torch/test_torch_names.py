@@ -13,7 +13,6 @@ from aitune.errors import UsageError
 from aitune.torch.module.locator import Locator, ObjectType
 from aitune.torch.names import input_names, output_names, renamed, symbol_name
 
-
 accessors = st.one_of(
     st.integers(0, 3), st.sampled_from(["a", "b", "a_b", "a.b", "a_b_2", "é", "名", "", "x y", "-1", "1", ("a", "b")])
 )
