@@ -11,7 +11,10 @@ import handmade
 from handmade import rows, whole
 
 from aitune.records import DType, TensorRTPlanArtifact, TunedTensorSpec
+from aitune.records.artifact import Companion
+from aitune.records.plans import PlanFacts, PlanTensor, PlanVariant, Profile, ProfileRange
 from aitune.triton.plan import Plan, PlanOptions, plan
+from aitune.triton.plan_accelerator import AcceleratorOptions
 from aitune.triton.rendering import overlay, render
 
 FOLDER = Path(__file__).parent / "golden" / "configs"
@@ -73,7 +76,79 @@ def engine() -> Plan:
     return plan(artifact, model_name="engine", options=PlanOptions(warmup="small"))
 
 
-PLANS = {plan.__name__: plan for plan in (encoder, scalars, labels, by_hand, nasty, engine)}
+def engines() -> Plan:
+    """Plans for two kinds of GPU with two profiles, CUDA graphs, and a vectorised input."""
+    specs = (rows("x", DType.FLOAT16, 8, "h", "w"), rows("y", DType.FLOAT16, 1000))
+    ranges = [ProfileRange(name="x", min=(1, 8, 1, 1), opt=(8, 8, 2, 2), max=(8, 8, top, top)) for top in (2, 8)]
+    facts = PlanFacts(
+        builder="tensorrt",
+        version="10.5.0.18",
+        compute_capability="8.9",
+        profiles=tuple(Profile(inputs=(item,)) for item in ranges),
+        tensors=(PlanTensor(name="x", format="HWC8"), PlanTensor(name="y")),
+        variants=(
+            PlanVariant(compute_capability="8.9", file="", version="10.5.0.18"),
+            PlanVariant(compute_capability="9.0", file="model_sm90.plan", version="10.5.0.18"),
+        ),
+    )
+    artifact = TensorRTPlanArtifact(
+        path=Path("m.plan"),
+        fingerprint="cd" * 32,
+        inputs=specs[:1],
+        outputs=specs[1:],
+        companions=(Companion(name="model_sm90.plan", fingerprint="ef" * 32),),
+        evidence=handmade.evidence(specs[:1]),
+        plan=facts,
+    )
+    return plan(artifact, model_name="engines", options=PlanOptions(warmup="none", cuda_graphs=True))
+
+
+def shapes() -> Plan:
+    """A TensorRT plan with a shape tensor: no batch, no graphs."""
+    inputs = (whole("x", DType.FLOAT32, "n"), whole("size", DType.INT32, 2))
+    facts = PlanFacts(
+        builder="tensorrt",
+        version="10.5.0.18",
+        profiles=(
+            Profile(
+                inputs=(
+                    ProfileRange(name="x", min=(1,), opt=(2,), max=(2,)),
+                    ProfileRange(name="size", min=(1, 1), opt=(1, 2), max=(2, 2), values=True),
+                )
+            ),
+        ),
+        tensors=(PlanTensor(name="x"), PlanTensor(name="size", shape_tensor=True), PlanTensor(name="y")),
+    )
+    artifact = TensorRTPlanArtifact(
+        path=Path("m.plan"),
+        fingerprint="cd" * 32,
+        inputs=inputs,
+        outputs=(whole("y", DType.FLOAT32, "a", "b"),),
+        evidence=handmade.evidence(inputs, batched=False, reason="input 'size' has no rows"),
+        plan=facts,
+    )
+    return plan(artifact, model_name="shapes", options=PlanOptions(cuda_graphs=True))
+
+
+def accelerated() -> Plan:
+    """An ONNX model for which the server builds TensorRT engines, beside a tuned graph level."""
+    inputs = (
+        TunedTensorSpec("ids", DType.INT64, ("batch", "sequence"), (1, 8), (8, 512), 0),
+        TunedTensorSpec("mask", DType.BOOL, ("batch", "sequence"), (1, 8), (8, 512), 0),
+    )
+    proof = handmade.evidence(inputs, tuning=handmade.tuning(**{"optimization.graph.level": "1"}))
+    options = PlanOptions(
+        accelerator=AcceleratorOptions(
+            name="tensorrt", precision="fp16", cache="/var/cache/trt/", workspace_bytes=1 << 30
+        )
+    )
+    artifact = handmade.record(inputs, [rows("y", DType.FLOAT32, 4)], proof=proof)
+    return plan(artifact, model_name="accelerated", options=options)
+
+
+PLANS = {
+    plan.__name__: plan for plan in (encoder, scalars, labels, by_hand, nasty, engine, engines, shapes, accelerated)
+}
 
 
 def texts() -> dict[str, str]:

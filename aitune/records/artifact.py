@@ -236,10 +236,10 @@ class TensorRTPlanArtifact(Artifact):
         Artifact.__post_init__(self)  # zero-argument super() fails here: slots make a second class
         if self.plan is not None and not isinstance(self.plan, PlanFacts):
             raise TypeError(f"plan of an artifact must be PlanFacts or None, got {self.plan!r}")
-        files = {self.path.name, *(item.name for item in self.companions)}
+        files = {"", *(item.name for item in self.companions)}
         for variant in self.plan.variants if self.plan is not None else ():
             if variant.file not in files:
-                raise RecordError(f"plan {variant.file!r} of an artifact is not among its files")
+                raise RecordError(f"plan {variant.file!r} of an artifact is not among its companions")
 
 
 def _check_unique(field: str, values: object, kind: type) -> None:

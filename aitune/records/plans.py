@@ -143,7 +143,7 @@ class PlanVariant:
 
     Attributes:
         compute_capability: Of the GPU, e.g. ``"8.9"``.
-        file: The plan: the artifact's own file or a companion.
+        file: The companion that holds it; ``""`` for the artifact's own file.
         version: The library that wrote it.
     """
 

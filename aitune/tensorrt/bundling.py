@@ -61,7 +61,7 @@ def bundle(
         )
     folder = make_workspace(workspace)
     artifact.export_file(folder / artifact.path.name)
-    own = PlanVariant(compute_capability=facts.compute_capability, file=artifact.path.name, version=facts.version)
+    own = PlanVariant(compute_capability=facts.compute_capability, file="", version=facts.version)
     variants, companions = [own], list(artifact.companions)
     for capability, path in plans.items():
         if capability in [variant.compute_capability for variant in variants]:

@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from aitune.errors import RepositoryError, UsageError
 from aitune.records.artifact import Artifact, ONNXArtifact, TensorRTPlanArtifact
 from aitune.triton.contract import PARAMETER_PREFIX, contract_of, contract_text
+from aitune.triton.plan_accelerator import AcceleratorPlan, plan_accelerator
 from aitune.triton.plan_batching import BatchPlan, plan_batching
 from aitune.triton.plan_options import PlanOptions
+from aitune.triton.plan_tensorrt import (
+    EnginePlan,
+    engine_warnings,
+    facts_of,
+    limit_by_profiles,
+    mark_tensors,
+    plan_engine,
+)
 from aitune.triton.plan_tensors import PlannedTensor, check_dtypes, plan_tensor
 from aitune.triton.plan_warmup import WarmupPlan, plan_warmup
-from aitune.triton.releases import release
+from aitune.triton.releases import Release, release
 
 __all__ = ["Batcher", "Plan", "PlanOptions", "check_model_name", "model_filename", "plan"]
 
@@ -63,6 +72,8 @@ class Plan:
         settings_reason: Where they come from.
         contract: JSON of the contract.
         identity: SHA-256 over the model and its companions.
+        engine: What only a TensorRT plan needs; None for an ONNX model.
+        accelerator: What speeds an ONNX model up on a GPU; None for nothing.
         warnings: What a person should know.
     """
 
@@ -84,6 +95,8 @@ class Plan:
     settings_reason: str
     contract: str
     identity: str
+    engine: EnginePlan | None = None
+    accelerator: AcceleratorPlan | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -110,12 +123,16 @@ def plan(artifact: Artifact, *, model_name: str, version: int = 1, options: Plan
     check_model_name(model_name)
     options = options or PlanOptions()
     backend, _ = _format(artifact)
-    batching = plan_batching(artifact, options.max_batch_size)
-    batched = batching.max_batch_size > 0
-    inputs = tuple(plan_tensor(spec, batched=batched) for spec in artifact.inputs)
-    settings, graph_level = _settings(artifact, options)
     asked_for = release(options.triton)
+    facts = facts_of(artifact)
+    batching = _batching(artifact, options)
+    batched = batching.max_batch_size > 0
     check_dtypes(artifact.inputs + artifact.outputs, backend=backend, release=asked_for)
+    inputs, outputs = (
+        mark_tensors([plan_tensor(spec, batched=batched) for spec in specs], specs, facts, release=asked_for)
+        for specs in (artifact.inputs, artifact.outputs)
+    )
+    settings, graph_level = _settings(artifact, options)
     return Plan(
         model_name=model_name,
         version=version,
@@ -125,20 +142,69 @@ def plan(artifact: Artifact, *, model_name: str, version: int = 1, options: Plan
         filename=model_filename(artifact),
         batching=batching,
         inputs=inputs,
-        outputs=tuple(plan_tensor(spec, batched=batched) for spec in artifact.outputs),
+        outputs=outputs,
         kind=_kind(backend, options.target),
         instance_count=options.instance_count,
         batcher=_batcher(batching.max_batch_size, inputs, options),
-        warmup=plan_warmup(artifact, max_batch_size=batching.max_batch_size, wanted=options.warmup),
+        warmup=_warmup(artifact, inputs, batching.max_batch_size, options),
         graph_level=graph_level,
         settings=settings,
         settings_reason=_settings_reason(artifact, options),
         contract=contract_text(artifact),
         identity=artifact.identity,
+        engine=_engine(artifact, options, batching.max_batch_size),
+        accelerator=_accelerator(artifact, options, batching.max_batch_size, model_name, asked_for),
         warnings=(
             *((batching.warning,) if batching.warning else ()),
+            *(engine_warnings(facts, asked_for) if isinstance(artifact, TensorRTPlanArtifact) else ()),
             *_lost_probe(artifact),
         ),
+    )
+
+
+def _batching(artifact: Artifact, options: PlanOptions) -> BatchPlan:
+    """What record, profiles and wish allow."""
+    found = limit_by_profiles(plan_batching(artifact, options.max_batch_size), facts_of(artifact), options.profiles)
+    asked = options.max_batch_size
+    if asked and found.max_batch_size < asked:
+        raise UsageError(
+            f"a batch of {asked} was asked for: {found.reason}", hint="ask for less, or for other profiles of the plan"
+        )
+    return found
+
+
+def _warmup(
+    artifact: Artifact, inputs: tuple[PlannedTensor, ...], max_batch_size: int, options: PlanOptions
+) -> WarmupPlan:
+    """Zeros where they were seen to work; never for values that decide shapes."""
+    deciding = next((tensor.name for tensor in inputs if tensor.shape_tensor), None)
+    if deciding is not None:
+        return WarmupPlan(samples=(), reason=f"No warm-up: input {deciding!r} decides shapes, and zeros are none.")
+    return plan_warmup(artifact, max_batch_size=max_batch_size, wanted=options.warmup)
+
+
+def _engine(artifact: Artifact, options: PlanOptions, max_batch_size: int) -> EnginePlan | None:
+    if isinstance(artifact, TensorRTPlanArtifact):
+        return plan_engine(
+            artifact, max_batch_size=max_batch_size, profiles=options.profiles, cuda_graphs=options.cuda_graphs
+        )
+    if options.profiles or options.cuda_graphs:
+        raise UsageError("profiles and CUDA graphs are for TensorRT plans, and this is an ONNX model")
+    return None
+
+
+def _accelerator(
+    artifact: Artifact, options: PlanOptions, max_batch_size: int, model_name: str, found: Release
+) -> AcceleratorPlan | None:
+    if options.accelerator is None:
+        return None
+    return plan_accelerator(
+        artifact,
+        options.accelerator,
+        max_batch_size=max_batch_size,
+        model_name=model_name,
+        target=options.target,
+        release=found,
     )
 
 

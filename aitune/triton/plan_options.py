@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aitune.errors import UsageError
+from aitune.triton.plan_accelerator import AcceleratorOptions
 from aitune.triton.releases import DEFAULT_RELEASE, release
 
 __all__ = ["PlanOptions"]
@@ -28,6 +29,9 @@ class PlanOptions:
         preferred_batch_sizes: Batch sizes to send off without waiting; the largest batch when empty.
         settings: (key, value) pairs for ``parameters``; they win over those that were tuned.
         overlays: Also write ``configs/cpu.pbtxt`` and ``configs/gpu.pbtxt`` for ``--model-config-name``.
+        profiles: Optimisation profiles of a TensorRT plan to serve; all when empty.
+        cuda_graphs: Capture CUDA graphs of a TensorRT plan at the typical shape.
+        accelerator: Let ONNX Runtime build TensorRT engines on the server; None to run the model as it is.
 
     Raises:
         UsageError: If a value makes no sense.
@@ -43,6 +47,9 @@ class PlanOptions:
     preferred_batch_sizes: tuple[int, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     overlays: bool = False
+    profiles: tuple[int, ...] = ()
+    cuda_graphs: bool = False
+    accelerator: AcceleratorOptions | None = None
 
     def __post_init__(self) -> None:
         _choice("target", self.target, TARGETS)

@@ -36,6 +36,8 @@ class PlannedTensor:
         reshape: What the backend sees, without the batch; None when it is the same.
         comment: Where the sizes come from.
         free_axes: Symbols (or ``"axis 1"``) of the axes that are free, without the batch.
+        shape_tensor: Whether its values decide shapes inside a TensorRT plan.
+        non_linear: Whether a TensorRT plan takes it in a vectorised layout.
     """
 
     name: str
@@ -44,6 +46,8 @@ class PlannedTensor:
     reshape: tuple[int, ...] | None
     comment: str
     free_axes: tuple[str, ...] = ()
+    shape_tensor: bool = False
+    non_linear: bool = False
 
 
 def plan_tensor(spec: TunedTensorSpec, *, batched: bool) -> PlannedTensor:

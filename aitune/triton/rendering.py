@@ -7,6 +7,7 @@ from typing import Any
 from aitune.triton.contract import parameter_name
 from aitune.triton.datatypes import config_type
 from aitune.triton.plan import Plan
+from aitune.triton.plan_tensorrt import EnginePlan, GraphSpec
 from aitune.triton.plan_tensors import PlannedTensor
 from aitune.triton.plan_warmup import WarmupSample
 from aitune.triton.schema import model_config, parse_config
@@ -66,8 +67,13 @@ def message(found: Plan) -> Any:
         batcher.default_queue_policy.max_queue_size = found.batcher.max_queue_size
     group = config.instance_group.add()
     group.kind, group.count = group.Kind.Value(found.kind), found.instance_count
+    if found.engine is not None:
+        _add_engine(config, group, found.engine, found)
     if found.graph_level is not None:
         config.optimization.graph.level = found.graph_level
+    if found.accelerator is not None:
+        added = config.optimization.execution_accelerators.gpu_execution_accelerator.add(name=found.accelerator.name)
+        added.parameters.update(found.accelerator.parameters)
     for key, value in (*found.settings, (parameter_name(found.version), found.contract)):
         config.parameters[key].string_value = value
     for sample in found.warmup.samples:
@@ -108,6 +114,8 @@ def _fields(tensor: PlannedTensor) -> dict[str, object]:
         "dims": tensor.dims,
         "reshape": tensor.reshape,
         "comment": tensor.comment,
+        "shape_tensor": tensor.shape_tensor,
+        "non_linear": tensor.non_linear,
     }
 
 
@@ -118,6 +126,28 @@ def _add_tensor(field: Any, tensor: PlannedTensor) -> None:
     if tensor.reshape is not None:
         field.reshape.SetInParent()
         field.reshape.shape.extend(tensor.reshape)
+    if tensor.shape_tensor:
+        field.is_shape_tensor = True
+    if tensor.non_linear:
+        field.is_non_linear_format_io = True
+
+
+def _add_engine(config: Any, group: Any, engine: EnginePlan, found: Plan) -> None:
+    config.platform = engine.platform
+    group.profile.extend(str(index) for index in engine.profiles)
+    for capability, file in engine.files:
+        config.cc_model_filenames[capability] = file or found.filename
+    if engine.graphs:
+        config.optimization.cuda.graphs = True
+    for graph in engine.graphs:
+        _add_graph(config.optimization.cuda.graph_spec.add(), graph, found)
+
+
+def _add_graph(field: Any, graph: GraphSpec, found: Plan) -> None:
+    field.batch_size = graph.batch_size
+    for tensor, dims in zip(found.inputs, graph.dims, strict=True):
+        field.input[tensor.name].dim.extend(dims)
+        field.input[tensor.name].SetInParent()
 
 
 def _add_warmup(field: Any, sample: WarmupSample, found: Plan) -> None:

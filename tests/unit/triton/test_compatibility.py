@@ -77,7 +77,7 @@ def test_publishing_for_another_release_names_those_that_load_it() -> None:
 def test_each_of_several_plans_is_judged() -> None:
     """The one that does not load is named by its GPU."""
     variants = (
-        PlanVariant(compute_capability="8.9", file="model.plan", version="10.5.0.18"),
+        PlanVariant(compute_capability="8.9", file="", version="10.5.0.18"),
         PlanVariant(compute_capability="9.0", file="h.plan", version="10.4.0.26"),
     )
     facts = PlanFacts(builder="tensorrt", version="10.5.0.18", compute_capability="8.9", variants=variants)
