@@ -148,7 +148,14 @@ def bench_of_zoo(make_bench, tmp_path_factory):
 @pytest.fixture(scope="module")
 def reports(bench_of_zoo) -> dict[str, ModelReport]:
     """All of them behind one server."""
-    return {model.name: model for model in validate(bench_of_zoo.repository, level="full").models}
+    return {model.name: model for model in validate(bench_of_zoo.repository).models}
+
+
+def test_the_full_level_is_no_false_alarm_either(bench_of_zoo) -> None:
+    """More batches, mixed shapes, two thousand requests: on two models with free axes."""
+    for model in validate(bench_of_zoo.repository, models=["free_axis", "lookup"], level="full").models:
+        statuses = {check.name: check.status for check in model.checks}
+        assert {statuses[name] for name in ("batches", "mixed", "endurance")} == {"pass"}, model
 
 
 @pytest.mark.parametrize("name", ZOO)
