@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from aitune.cli.console import Console, common_options
+
+if TYPE_CHECKING:
+    from aitune.triton.check import CheckReport
+    from aitune.triton.check.options import CheckOptions
 
 __all__ = ["check_command"]
 
@@ -22,6 +27,8 @@ __all__ = ["check_command"]
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--select", multiple=True, metavar="RULE", help="Only these rules (repeatable).")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Without these rules (repeatable).")
+@click.option("--fix", is_flag=True, help="Correct what can be corrected safely, keeping comments and layout.")
+@click.option("--diff", "only_diff", is_flag=True, help="Show what --fix would change; exit 1 if anything.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and stop.")
 @common_options("sarif", "junit", "github")
 def check_command(
@@ -35,6 +42,8 @@ def check_command(
     exit_zero: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    fix: bool,
+    only_diff: bool,
     explain: str | None,
     console: Console,
 ) -> int:
@@ -48,19 +57,44 @@ def check_command(
 
     if explain is not None:
         return _explain(explain, console)
-    report = check_repository(
-        repository,
-        target=target,
-        triton=release,
-        strict=strict,
-        read_interface=read_interface,
-        model_config_name=model_config_name,
-        models=models,
-        select=_rules(select),
-        ignore=_rules(ignore),
-    )
+    options: CheckOptions = {
+        "target": target,
+        "triton": release,
+        "strict": strict,
+        "read_interface": read_interface,
+        "model_config_name": model_config_name,
+        "models": models,
+        "select": _rules(select),
+        "ignore": _rules(ignore),
+    }
+    if fix or only_diff:
+        report, code = _fixed(repository, options, console, write=fix and not only_diff)
+        if code is not None:
+            return 0 if exit_zero else code
+    else:
+        report = check_repository(repository, **options)
     console.result(format_report(report, console.format, color=console.color).rstrip("\n"))
     return exit_code(report, fail_on=fail_on, exit_zero=exit_zero)
+
+
+def _fixed(repository: Path, options: CheckOptions, console: Console, *, write: bool) -> tuple[CheckReport, int | None]:
+    """What remains after the corrections, or with ``--diff``, which only shows them, the exit code."""
+    from aitune.triton.check.fix import format_diff, plan_fixes, write_fixes
+
+    plan = plan_fixes(repository, **options)
+    diff = format_diff(plan)
+    if not write:
+        if console.json:
+            console.document({"diff": diff, "corrected": plan.corrected})
+        elif diff:
+            console.result(diff.rstrip("\n"))
+        console.say(f"{plan.corrected} findings would be corrected" if diff else "nothing to correct")
+        return plan.report, 1 if diff else 0
+    write_fixes(plan)
+    if diff:
+        console.say(diff.rstrip("\n"))
+        console.say(f"corrected {plan.corrected} findings in {len(plan.fixes)} files")
+    return plan.report, None
 
 
 def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -69,7 +103,7 @@ def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _explain(rule: str, console: Console) -> int:
-    from aitune.triton.check.command import explain
+    from aitune.triton.check.catalogue import explain
 
     text = explain(rule)
     if console.json:

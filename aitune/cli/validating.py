@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from aitune.cli.connecting import connection, server_options
 from aitune.cli.console import Console, common_options
 
 if TYPE_CHECKING:
-    from aitune.triton.validation_records import CheckResult, ModelReport, ValidationReport
+    from aitune.triton.validation_records import ValidationReport
 
 __all__ = ["validate_command"]
 
@@ -80,35 +81,21 @@ def validate_command(
 
 
 def _print(report: ValidationReport, console: Console) -> None:
+    from aitune.triton.validation_report import junit, to_text
+
     if console.json:
         console.document(report.to_json())
     elif console.format == "junit":
-        from aitune.triton.validation_report import junit
-
-        console.result(junit(report))
+        console.result(junit(report).rstrip("\n"))
     else:
-        for model in report.models:
-            _print_model(model, console)
-        proved = report.proved_by
-        console.result(
-            f"{console.style(report.status, fg=_COLORS[report.status], bold=True)}: proved by "
-            f"tritonserver {proved.server}, {proved.implementation or 'no ONNX backend'}"
-            + (f", ONNX Runtime {proved.onnxruntime}" if proved.onnxruntime else "")
-        )
+        for line in to_text(report, verbose=console.verbosity > 0).rstrip("\n").split("\n"):
+            console.result(_colored(line, console))
 
 
-def _print_model(model: ModelReport, console: Console) -> None:
-    version = f" version {model.version}" if model.version else ""
-    console.result(console.style(f"{model.name}{version}", bold=True))
-    width = max((len(check.name) for check in model.checks), default=0)
-    for check in model.checks:
-        _print_check(check, width, console)
-    if model.claimed or model.proved:
-        console.result(f"  claimed {model.claimed[:12] or '-'}, proved {model.proved[:12] or '-'}")
-
-
-def _print_check(check: CheckResult, width: int, console: Console) -> None:
-    status = console.style(f"{check.status:4}", fg=_COLORS[check.status])
-    console.result(f"  {status}  {check.name:{width}}  {check.detail}")
-    for note in check.notes:
-        console.result(f"        {' ' * width}  {note}")
+def _colored(line: str, console: Console) -> str:
+    """A line of the report with the colour of its status, on a terminal that wants colours."""
+    match = re.match(r"(  )(pass|warn|fail|skip)(?= )|(.*: )(pass|warn|fail)$", line)
+    if match is None:
+        return line
+    before, status = match.group(1) or match.group(3), match.group(2) or match.group(4)
+    return before + console.style(status, fg=_COLORS[status]) + line[match.end() :]
