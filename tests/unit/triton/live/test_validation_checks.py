@@ -13,7 +13,7 @@ import pytest
 
 from aitune.numerics.samples import SAMPLE_FILE_NAME, Request, write_samples
 from aitune.records import DType, TunedTensorSpec
-from aitune.triton.checks_live import CHECKS, THOROUGH
+from aitune.triton.checks_live import CHECKS, THOROUGH, thorough
 from aitune.triton.checks_live.context import BudgetSpent
 from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerUnreachable
@@ -41,8 +41,10 @@ def test_a_check_is_content_with_what_is_right(name, stage, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", THOROUGH)
-def test_a_thorough_check_is_content_with_what_is_right(name, make_stage) -> None:
+def test_a_thorough_check_is_content_with_what_is_right(name, make_stage, monkeypatch) -> None:
     """On a model with a free axis, in the memory of this very process."""
+    monkeypatch.setattr(thorough, "_WARM", 20)
+    monkeypatch.setattr(thorough, "_MANY", 60)
     stage = free_stage(make_stage)
     stage.options["server_pid"] = os.getpgrp()
     assert THOROUGH[name](stage.context()).status == "pass"
@@ -82,12 +84,14 @@ def test_shapes_that_disturb_each_other_are_found(make_stage) -> None:
     assert "among requests of other shapes" in THOROUGH["mixed"](stage.context()).detail
 
 
-def test_memory_that_grows_is_found(stage) -> None:
-    """A hundred kilobytes a request are kept."""
+def test_memory_that_grows_is_found(stage, monkeypatch) -> None:
+    """Two megabytes a request are kept."""
+    monkeypatch.setattr(thorough, "_WARM", 20)
+    monkeypatch.setattr(thorough, "_MANY", 80)
     kept = []
 
     def leak(answer, inputs):
-        kept.append(np.ones(13_000))
+        kept.append(np.ones(250_000))
         return answer
 
     stage.fake.change = leak
