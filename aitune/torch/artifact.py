@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from aitune.errors import SourceError
+from aitune.errors import BatchingError, SourceError
 from aitune.onnx.session import candidates
 from aitune.onnx.workspace import workspace_folder
 from aitune.records import ONNXArtifact
@@ -39,6 +39,7 @@ def tune(
     opt_shapes: Shapes | None = None,
     max_shapes: Shapes | None = None,
     opset: int | None = None,
+    move_batch_axis: bool = False,
     tune: bool = True,
     tune_seconds: float = 60.0,
     objective: str = "throughput",
@@ -59,6 +60,7 @@ def tune(
         opt_shapes: Typical full shape by input name.
         max_shapes: Largest full shape by input name.
         opset: Version of the default ONNX operator set; by default what Triton 24.10 reads.
+        move_batch_axis: Whether a batch on another axis than the first is moved to axis 0, where Triton can batch it.
         tune: Whether to measure.
         tune_seconds: Budget of the measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
@@ -82,6 +84,7 @@ def tune(
         opt_shapes=opt_shapes,
         max_shapes=max_shapes,
         max_batch_size=max_batch_size or None,
+        move_batch_axis=move_batch_axis,
     )
     progress.done()
     with workspace_folder(workspace) as folder:
@@ -90,6 +93,8 @@ def tune(
             exported, max_batch_size, max_shapes, tune, tune_seconds, objective, keep_samples, progress
         )
         _check_largest(exported, artifact)
+    if move_batch_axis and max_batch_size != 0:
+        _check_batched(artifact)
     return artifact
 
 
@@ -169,6 +174,15 @@ def _provenance(exported: Exported) -> tuple[tuple[str, str], ...]:
         ("compared_runs", str(verification.runs)),
         ("compared_largest_difference", f"{verification.largest:.3g}"),
     )
+
+
+def _check_batched(artifact: ONNXArtifact) -> None:
+    batching = artifact.evidence.batching if artifact.evidence else None
+    if batching is not None and not batching.proved:
+        raise BatchingError(
+            f"the batch axis was moved to axis 0, and the model does not batch: {batching.reason}",
+            hint="leave --move-batch-axis out",
+        )
 
 
 def _check_largest(exported: Exported, artifact: ONNXArtifact) -> None:

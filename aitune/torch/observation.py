@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from aitune.torch.flat import FlatModule
 from aitune.torch.forward import Forward
 from aitune.torch.module.locator import Locator
 from aitune.torch.module.sample_metadata import SampleMetadata
+from aitune.torch.moving import check_moved, find_moves, moved_places
 from aitune.torch.names import input_names as names_of_inputs
 from aitune.torch.names import output_names as names_of_outputs
 from aitune.torch.names import renamed
@@ -83,6 +84,7 @@ def observe(
     opt_shapes: Shapes | None = None,
     max_shapes: Shapes | None = None,
     max_batch_size: int | None = None,
+    move_batch_axis: bool = False,
 ) -> Observation:
     """Run a module on its samples and learn its inputs, outputs and dynamic axes.
 
@@ -100,10 +102,13 @@ def observe(
         opt_shapes: Typical full shape by input name.
         max_shapes: Largest full shape by input name; an axis that no sample varied becomes dynamic by it.
         max_batch_size: Largest batch to serve.
+        move_batch_axis: Whether a batch on another axis than the first is moved there, in every input and output.
+            Shapes that are given are those of the module all the same.
 
     Raises:
         SourceError: If the samples do not fit, the module raises, or its answers are of no use.
         UsageError: If a name or a shape that was asked for makes no sense.
+        BatchingError: If the batch axis is to be moved, and there is none in every tensor.
     """
     module = as_module(module)
     device = device_of(module)
@@ -115,17 +120,17 @@ def observe(
     ranges = _ranges(names, flat_samples, min_shapes, opt_shapes, max_shapes)
     with settled(module):
         flat, answers, notes = _first_runs(module, forward, flat_samples, names)
-        learned = learn(
-            Asking(
-                names=names,
-                template=flat_samples.template,
-                samples=flat_samples.tensors,
-                answers=answers,
-                run=lambda tensors: _maybe(flat, tensors),
-                ranges=ranges,
-                max_batch_size=max_batch_size,
-            )
+        asking = Asking(
+            names=names,
+            template=flat_samples.template,
+            samples=flat_samples.tensors,
+            answers=answers,
+            run=lambda tensors: _maybe(flat, tensors),
+            ranges=ranges,
+            max_batch_size=max_batch_size,
         )
+        asking, learned, moved = _learn(asking, flat, move=move_batch_axis)
+        flat_samples = replace(flat_samples, tensors=asking.samples)
         specs = _input_specs(names, flat_samples, learned)
         domains, narrowed = accepted_domains(
             specs,
@@ -142,7 +147,7 @@ def observe(
         flat=flat,
         device=device,
         inputs=specs,
-        outputs=_output_specs(outputs, answers[0], learned),
+        outputs=_output_specs(outputs, asking.answers[0], learned),
         symbols=learned.symbols,
         domains=domains,
         samples=flat_samples.tensors,
@@ -153,6 +158,7 @@ def observe(
             *_baked(forward, flat_samples),
             *notes,
             *learned.notes,
+            *moved,
             *narrowed,
             *_renames(flat.results, default_outputs, outputs),
         ),
@@ -200,6 +206,32 @@ def _first_runs(
     notes = [f"forward changes input {names[index]!r} in place: the caller does not see that" for index in changed]
     notes += [f"forward changes buffer {name!r}: the exported model keeps no state between runs" for name in state]
     return flat, answers, (*notes, *left_out, *_not_numbers(flat.results, answers, what))
+
+
+def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Learned, tuple[str, ...]]:
+    """What the module shows, its batch moved to axis 0 where that is wanted; and notes on that."""
+    learned = learn(asking)
+    if not move:
+        return asking, learned, _batch_elsewhere(asking.names, learned)
+    moves = find_moves(learned.symbols, asking.samples[0], asking.run)
+    if not moves:
+        return asking, learned, ("the batch lies on axis 0 of every tensor: nothing is moved",)
+    flat.moves = moves
+    samples = tuple(map(moves.served, asking.samples))
+    answers = tuple(_answer(flat, tensors, "forward") for tensors in samples)
+    check_moved(moves, asking.answers, answers)
+    asking = replace(asking, samples=samples, answers=answers, ranges=moved_places(moves, asking.ranges))
+    return asking, learn(asking), moves.notes(asking.names, names_of_outputs(flat.results, asking.names))
+
+
+def _batch_elsewhere(names: Sequence[str], learned: Learned) -> tuple[str, ...]:
+    """Advice where the batch is not on axis 0, so that Triton cannot batch."""
+    axes = [(f"input {names[i]!r}", axis) for one in learned.symbols if one.batch for i, axis in one.axes]
+    for place, spec in learned.outputs.tensor_data:
+        axis = next((number for number, dim in enumerate(spec.shape) if str(dim).startswith("batch")), 0)
+        axes.append((f"{place}", axis))
+    found = [f"axis {axis} of {what}" for what, axis in axes if axis]
+    return (f"the batch lies on {' and '.join(found)}: --move-batch-axis moves it to axis 0",) if found else ()
 
 
 def _maybe(flat: FlatModule, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
