@@ -13,7 +13,7 @@ from aitune.triton.check.complete import complete_onnx
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import DIRECTORY, FILE, inside
 from aitune.triton.check.model import Model, Version
-from aitune.triton.check.rules import python, tensorrt
+from aitune.triton.check.rules import python, tensorrt, tensorrt_plan
 from aitune.triton.check.rules.record import read_record, recorded_interface
 from aitune.triton.check.source import Source, read_source
 from aitune.triton.check.table import Row
@@ -155,6 +155,8 @@ def _version(model: Model, version: Version, backend: str) -> Iterator[Finding]:
         yield from read_record(model, version)
         if version.document is not None:
             version.interface = recorded_interface(version.document)
+        else:
+            yield from tensorrt_plan.open_plan(model, version)
         yield from _apply(table.TENSORRT, model, version)
     else:
         yield from _apply(table.OTHERS, model, version)

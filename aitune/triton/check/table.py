@@ -27,6 +27,7 @@ from aitune.triton.check.rules import (
     record,
     sequence,
     tensorrt,
+    tensorrt_plan,
     tensors,
     warmup,
 )
@@ -166,7 +167,10 @@ TENSORRT = _rows(
     (tensorrt.bound, "R261"),
     (tensorrt.types, "R263"),
     (tensorrt.shapes, "R267 R269"),
-    (record.profile, "R199 R268"),
+    (tensorrt_plan.library, "R252 R253"),
+    (tensorrt_plan.profiles, "R199 R268 R280 R294"),
+    (tensorrt_plan.shape_tensors, "R264 R270 R271 R272"),
+    (tensorrt_plan.layouts, "R265"),
 )
 """Rules that compare a version with its TensorRT plan."""
 

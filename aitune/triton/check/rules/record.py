@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aitune.errors import RecordError
-from aitune.records.artifact import Artifact, TensorRTPlanArtifact
+from aitune.records.artifact import Artifact
 from aitune.records.codec import Document, read_document
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface, Port
-from aitune.triton.check import declared
-from aitune.triton.check.edits import dims_text
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import inside
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.source import Source
 from aitune.triton.check.tokens import END, Tokenizer
 
-__all__ = ["RECORD", "profile", "read_record", "recorded_interface", "stale"]
+__all__ = ["RECORD", "read_record", "recorded_interface", "stale"]
 
 RECORD = "aitune.json"
 
@@ -84,30 +82,3 @@ def _words(source: Source) -> list[str]:
     while (token := tokens.next()).kind != END:
         words.append(token.text)
     return words
-
-
-def profile(model: Model, version: Version) -> Iterator[Finding]:
-    """R196, R199, R268, R277: a plan serves the sizes it was built for; the record holds them."""
-    artifact = version.document.artifact if version.document is not None else None
-    if not isinstance(artifact, TensorRTPlanArtifact):
-        return
-    config = version.config
-    size, limit = config.number("max_batch_size"), artifact.max_batch_size or 0
-    if not model.options.strict and size > limit > 0:
-        message = f"max_batch_size is {size}, but the TensorRT engine only supports max-batch {limit}"
-        yield model.error("R199", config, "max_batch_size", message, f"max_batch_size: {limit}")
-    bounds = {spec.name: spec for spec in artifact.inputs}
-    for node in config.messages("input"):
-        spec = bounds.get(node.text("name"))
-        dims = (-1, *node.numbers("dims")) if size > 0 else node.numbers("dims")
-        if spec is None or len(dims) != len(spec.shape):
-            continue
-        for wanted, low, high in zip(dims, spec.min_shape, spec.max_shape, strict=True):
-            if wanted != -1 and not low <= wanted <= high:
-                message = (
-                    f"model configuration specified invalid shape for input {spec.name!r}: {wanted} must be between "
-                    f"{low} and {high}"
-                )
-                text = f"dims: {dims_text(declared.wanted_dims(config, Port(name=spec.name, shape=spec.shape)))}"
-                yield model.error("R268", node, "dims", message, text)
-                break

@@ -10,6 +10,7 @@ from aitune.triton.check.edits import dims_text, set_field
 from aitune.triton.check.finding import ERROR, Finding
 from aitune.triton.check.folder import inside
 from aitune.triton.check.model import Model, Version
+from aitune.triton.check.rules.tensorrt_plan import plan_files
 from aitune.triton.check.tree import Node
 from aitune.triton.datatypes import CONFIG_TYPES
 
@@ -41,10 +42,9 @@ def device(model: Model) -> Iterator[Finding]:
 
 
 def file(model: Model, version: Version) -> Iterator[Finding]:
-    """R251, R252: the plan is there and is one of TensorRT's."""
-    named = sorted({entry.text("value") for entry in version.config.map("cc_model_filenames").values()})
-    name = version.config.text("default_model_filename") or "model.plan"
-    for one in dict.fromkeys((name, *named)):
+    """R251: the plans are there."""
+    name, *named = plan_files(version)
+    for one in (name, *named):
         path, shown = version.path / one, f"{version.number}/{one}"
         if not inside(model.root, path):
             continue
@@ -54,14 +54,7 @@ def file(model: Model, version: Version) -> Iterator[Finding]:
             message = f"unable to find {shown!r} for the model"
             yield model.at_file(ERROR, "R251", shown, message, f"put the plan at {model.name}/{shown}")
             continue
-        version.artifact = path
-        with path.open("rb") as opened:
-            magic = opened.read(4)
-        if magic == b"vtrt":
-            message = "unable to create TensorRT engine: the file is an engine of TensorRT-RTX, not of TensorRT"
-            yield model.at_file(ERROR, "R252", shown, message, "build it with TensorRT on the target GPU")
-        elif len(magic) < 4:
-            yield model.at_file(ERROR, "R252", shown, "unable to create TensorRT engine: the file is empty")
+        version.artifact = version.artifact or path
 
 
 def _parameter(model: Model, name: str) -> str:
