@@ -78,5 +78,12 @@ def _attach(text: str, anchors: list[int], comments: Comments, start: int, words
 
 
 def _closes(text: str, start: int, end: int) -> bool:
-    """Whether a block ends between a comment and the next field."""
-    return any(char in "}]>" for char in _WORDS.sub("", text[start:end]))
+    """Whether a block ends between a comment and the next field: a bracket says so, or less indentation."""
+    deeper = _column(text, start) > _column(text, end)
+    return deeper or any(char in "}]>" for char in _WORDS.sub("", text[start:end]))
+
+
+def _column(text: str, offset: int) -> int:
+    """Indentation of the line."""
+    line = text[text.rfind("\n", 0, offset) + 1 :]
+    return len(line) - len(line.lstrip(" \t"))

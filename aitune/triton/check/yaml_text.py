@@ -113,7 +113,7 @@ class _Reader:
 
     def _child(self, kind: str | MessageType, parent: Node, label: str, occurrence: Occurrence) -> Node:
         child = Node(kind, parent, label)
-        occurrence.items.append(Item(child, occurrence.name))
+        occurrence.items.append(Item(child))
         return child
 
     def _block(self, child: Node, rest: str, indent: int) -> None:
