@@ -26,6 +26,7 @@ from aitune.triton.backend_directory import (
     remove_regions,
     write_starter,
 )
+from aitune.triton.proved_by import Implementation
 
 __all__ = ["BinaryProgram", "DockerProgram", "Launch", "Ports", "ServerOptions", "ServerProgram"]
 
@@ -113,7 +114,7 @@ class ServerProgram(Protocol):
         ...
 
     @property
-    def implementation(self) -> str:
+    def implementation(self) -> Implementation:
         """Which ONNX Runtime backend it serves with: ``"aitune-python"`` or ``"nvidia-cpp"``."""
         ...
 
@@ -151,7 +152,7 @@ class BinaryProgram:
         return f"tritonserver at {self.path} (from {self.origin})"
 
     @property
-    def implementation(self) -> str:
+    def implementation(self) -> Implementation:
         """NVIDIA's C++ backend where it is installed beside the binary, else the Python one that aitune ships."""
         return "nvidia-cpp" if has_cpp_onnxruntime(self.backends) else "aitune-python"
 
@@ -214,7 +215,7 @@ class DockerProgram:
         return f"Docker image {self.image}"
 
     @property
-    def implementation(self) -> str:
+    def implementation(self) -> Implementation:
         """NVIDIA's images carry the C++ backend."""
         return "nvidia-cpp"
 

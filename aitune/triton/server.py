@@ -18,7 +18,7 @@ from aitune.process import Background
 from aitune.triton import server_http
 from aitune.triton.discovery import find_server
 from aitune.triton.programs import Ports, ServerOptions, ServerProgram
-from aitune.triton.proved_by import Implementation, ProvedBy
+from aitune.triton.proved_by import ProvedBy
 from aitune.triton.remote_server import RemoteServer, Server
 from aitune.triton.server_http import ModelState
 from aitune.triton.server_log import busy_port, failures, plain_reason, still_loading, telling_lines
@@ -166,11 +166,11 @@ class LocalServer:
 
     def proved_by(self) -> ProvedBy:
         """What stands behind its answers."""
-        implementation: Implementation = (
-            "nvidia-cpp" if self.program.implementation == "nvidia-cpp" else "aitune-python"
+        return ProvedBy(
+            implementation=self.program.implementation,
+            server=server_http.server_version(self.http),
+            onnxruntime=self.program.onnxruntime,
         )
-        version = server_http.server_version(self.http)
-        return ProvedBy(implementation=implementation, server=version, onnxruntime=self.program.onnxruntime)
 
     @property
     def _running(self) -> Background:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
 import signal
 import socket
@@ -89,21 +89,33 @@ def listens(address: str) -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
+def regions(pid: int) -> set[str]:
+    """The shared memory that a process has mapped."""
+    return set(re.findall(r"/dev/shm/\S+", Path(f"/proc/{pid}/maps").read_text()))
+
+
 def test_a_server_lives_as_long_as_its_block(repository: Path, tmp_path: Path) -> None:
     """It answers on loopback, says what it is, and leaves no process, port or shared memory behind."""
-    before = set(os.listdir("/dev/shm"))
     with LocalServer(repository, log=tmp_path / "log") as server:
         assert double(server) == [[2, 4]]
         assert listens(server.http)
         assert listens(server.metrics)
         proof = server.proved_by().to_json()
-        pid = server.pid
+        pid, mapped = server.pid, regions(server.pid)
     assert gone(pid)
     assert not listens(server.http)
-    assert set(os.listdir("/dev/shm")) <= before
+    assert [name for name in mapped if Path(name).exists()] == []
     assert proof["implementation"] == find_server().implementation
     assert proof["server"]
     assert "successfully loaded 'double'" in (tmp_path / "log").read_text()
+
+
+def test_a_server_that_is_not_given_the_time_leaves_no_memory_behind(repository: Path) -> None:
+    """Stopped at once, Triton forgets the shared memory of its stubs; we do not."""
+    with LocalServer(repository, exit_timeout_s=0, program=find_server("wheel")) as server:
+        mapped = regions(server.pid)
+    assert mapped
+    assert [name for name in mapped if Path(name).exists()] == []
 
 
 def test_nothing_listens_beyond_this_machine(repository: Path) -> None:
