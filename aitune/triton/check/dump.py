@@ -66,7 +66,7 @@ def _plain(value: Value) -> object:
     if isinstance(value, Node):
         return to_plain(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return _float(value)
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[_float(value)]
     return printable_text(value) if isinstance(value, str) else value
 
 
