@@ -110,25 +110,40 @@ def _finished(
 ) -> ONNXArtifact:
     observation = exported.observation
     names = [port.name for port in exported.interface.inputs]
-    artifact = finish(
-        exported.path,
-        exported.interface,
-        _ranges(observation, exported.interface, max_shapes),
-        [domain for domain in observation.domains if domain.name in names],
-        candidates(exported.path),
-        requested_max_batch_size=max_batch_size,
-        tune=measure,
-        seconds=seconds,
-        objective=objective,
-        samples=_recorded(observation, names),
-        keep_samples=keep_samples,
-        provenance=_provenance(exported),
-        notes=(*observation.notes, *exported.notes),
-        progress=progress,
-    )
+    try:
+        artifact = finish(
+            exported.path,
+            exported.interface,
+            _ranges(observation, exported.interface, max_shapes),
+            [domain for domain in observation.domains if domain.name in names],
+            candidates(exported.path),
+            requested_max_batch_size=max_batch_size,
+            tune=measure,
+            seconds=seconds,
+            objective=objective,
+            samples=_recorded(observation, names),
+            keep_samples=keep_samples,
+            provenance=_provenance(exported),
+            notes=(*observation.notes, *exported.notes),
+            progress=progress,
+        )
+    except BatchingError as error:
+        if not observation.batch_elsewhere:
+            raise
+        advice = f"the batch lies on {observation.batch_elsewhere}: --move-batch-axis moves it to axis 0"
+        raise BatchingError(str(error), hint=advice) from error
     if not isinstance(artifact, ONNXArtifact):
         raise SourceError(f"an ONNX file was expected, found {artifact.format}")
-    return artifact
+    return _with_place(artifact, observation.batch_elsewhere)
+
+
+def _with_place(artifact: ONNXArtifact, elsewhere: str) -> ONNXArtifact:
+    """The artifact, the reason why it does not batch completed by where its batch is."""
+    evidence = artifact.evidence
+    if not elsewhere or evidence is None or evidence.batching is None or evidence.batching.proved:
+        return artifact
+    batching = replace(evidence.batching, reason=f"{evidence.batching.reason}; the batch lies on {elsewhere}")
+    return replace(artifact, evidence=replace(evidence, batching=batching))
 
 
 def _ranges(observation: Observation, interface: Interface, max_shapes: Shapes | None) -> Ranges:

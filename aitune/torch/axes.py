@@ -9,6 +9,7 @@ from statistics import median_low
 import torch
 
 from aitune.errors import UsageError
+from aitune.torch.execution import close
 from aitune.torch.module.sample_metadata import SampleMetadata
 from aitune.torch.names import symbol_name
 from aitune.torch.structure import Template
@@ -89,6 +90,12 @@ class _Hypothesis:
     runs: tuple[tuple[int, Tensors, Tensors], ...] = ()
     grown: float = 0.0
     invented: bool = False
+    keeps_rows: bool = True
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """How likely it is the batch: rows in another order come out in that order, and outputs have as many."""
+        return self.keeps_rows and self.grown > 0, self.grown
 
 
 def learn(asking: Asking) -> Learned:
@@ -125,9 +132,9 @@ def _batch(asking: Asking) -> _Hypothesis | None:
     best: _Hypothesis | None = None
     for axes in _hypotheses(asking)[:_MAX_QUESTIONS]:
         tried = _ask(asking, axes)
-        if tried is not None and (best is None or tried.grown > best.grown):
+        if tried is not None and (best is None or tried.rank > best.rank):
             best = tried
-        if best is not None and best.grown == 1.0:
+        if best is not None and best.rank == (True, 1.0):
             break
     return best
 
@@ -151,7 +158,7 @@ def _ask(asking: Asking, axes: tuple[Place, ...]) -> _Hypothesis | None:
     sizes = asking.sizes(axes[0])
     seen = list(zip(sizes, asking.samples, asking.answers, strict=True))
     if len(set(sizes)) > 1:
-        return _Hypothesis(axes=axes, grown=_grown(seen, axes[0][1]))
+        return _Hypothesis(axes=axes, grown=_grown(seen, axes[0][1]), keeps_rows=_keeps_rows(asking, axes))
     symbol = Symbol(name="batch", axes=axes, seen=sizes, low=1, high=max(sizes), typical=sizes[0])
     runs = []
     for size in [size for size in (2, 3, 5) if size not in sizes][:2]:
@@ -163,7 +170,24 @@ def _ask(asking: Asking, axes: tuple[Place, ...]) -> _Hypothesis | None:
     shapes = {tuple(tuple(tensor.shape) for tensor in answer) for _, _, answer in [seen[0], *runs]}
     if len(shapes) == 1:
         return None
-    return _Hypothesis(axes=axes, runs=tuple(runs), grown=_grown([seen[0], *runs], axes[0][1]), invented=True)
+    grown = _grown([seen[0], *runs], axes[0][1])
+    return _Hypothesis(axes=axes, runs=tuple(runs), grown=grown, invented=True, keeps_rows=_keeps_rows(asking, axes))
+
+
+def _keeps_rows(asking: Asking, axes: tuple[Place, ...]) -> bool:
+    """Whether rows that go in backwards come out backwards, as steps of a sequence do not; where that can be asked."""
+    sizes, axis = asking.sizes(axes[0]), axes[0][1]
+    widest = sizes.index(max(sizes))
+    inputs = {index for index, _ in axes}
+    given = [t.flip(axis) if i in inputs else t for i, t in enumerate(asking.samples[widest])]
+    answer = asking.run(given)
+    if answer is None:
+        return True  # it takes rows in one order only, which says nothing about where they come out
+    return all(
+        close(turned, plain.flip(axis))
+        for turned, plain in zip(answer, asking.answers[widest], strict=True)
+        if plain.ndim > axis and plain.shape[axis] == sizes[widest]
+    )
 
 
 def _grown(runs: Sequence[tuple[int, Tensors, Tensors]], axis: int) -> float:
@@ -288,7 +312,13 @@ def _settle(asking: Asking, symbols: tuple[Symbol, ...]) -> tuple[tuple[Symbol, 
     """
     widest = max(range(len(asking.samples)), key=lambda index: sum(t.numel() for t in asking.samples[index]))
     sample = asking.samples[widest]
-    fixed = [size for tensor in sample for size in tensor.shape]
+    moving = {place for one in symbols for place in one.axes}
+    fixed = [
+        size
+        for index, tensor in enumerate(sample)
+        for axis, size in enumerate(tensor.shape)
+        if (index, axis) not in moving
+    ]
     for attempt in dict.fromkeys((symbols, tied(symbols))):
         trace = sizes_apart(attempt, fixed)
         answer = asking.run(resized(sample, trace, attempt))

@@ -15,7 +15,7 @@ from torch import nn
 
 from aitune.errors import AituneError, SourceError
 
-__all__ = ["call", "device_of", "one_line", "settled"]
+__all__ = ["call", "close", "device_of", "one_line", "same", "settled"]
 
 _TORCH_FOLDER = Path(torch.__file__).resolve().parent
 
@@ -82,6 +82,15 @@ def same(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     if one.is_floating_point() or one.is_complex():
         return bool(torch.allclose(one, other, rtol=0.0, atol=0.0, equal_nan=True))
+    return bool(torch.equal(one, other))
+
+
+def close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal but for rounding; NaN equals NaN."""
+    if one.shape != other.shape:
+        return False
+    if one.is_floating_point() or one.is_complex():
+        return bool(torch.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True))
     return bool(torch.equal(one, other))
 
 

@@ -115,6 +115,10 @@ class _BranchError(SourceError):
     """The module decides by the values of its inputs which code runs."""
 
 
+class _QuantisedError(SourceError):
+    """The module has layers whose weights are packed for PyTorch alone."""
+
+
 def _refuse_branches(way: Way, lost: Sequence[tuple[str, AituneError]]) -> None:
     """Refuse to trace where an exporter that reads code has found a branch on values: a trace follows one branch."""
     if way.follows_one_run and any(isinstance(error, _BranchError) for _, error in lost):
@@ -133,11 +137,13 @@ def _verdict(lost: Sequence[tuple[str, AituneError]]) -> AituneError:
     advice = "give samples of one size along the axis that cannot move, or change forward"
     if any(isinstance(error, _BranchError) for _, error in lost):
         advice = "use torch.where or torch.cond where forward branches on values"
+    if any(isinstance(error, _QuantisedError) for _, error in lost):
+        advice = "export the module before it is quantised, and quantise the ONNX file"
     return SourceError(f"the module cannot be exported as asked: {text}", hint=advice if _by_axes(lost) else "")
 
 
 def _by_axes(lost: Sequence[tuple[str, AituneError]]) -> bool:
-    return any(isinstance(error, _AxisError | _BranchError) for _, error in lost)
+    return any(isinstance(error, _AxisError | _BranchError | _QuantisedError) for _, error in lost)
 
 
 def _try(
@@ -195,6 +201,7 @@ def _write(order: Order, way: Way, path: Path) -> tuple[str, ...]:
 _SPECIALISED = re.compile(
     r"\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
+_QUANTISED = ("LinearPackedParams", "quantized::", "torch.classes.quantized", "ScriptObject")
 _BRANCHES = ("data-dependent", "Data-dependent", "DataDependent")
 
 
@@ -210,6 +217,8 @@ def _explained(error: Exception, order: Order) -> SourceError:
     if isinstance(error, TooSlowError):
         return SourceError(str(error))
     said = f"the exporter raised {one_line(chain[-1])}"
+    if any(word in str(link) for link in chain for word in _QUANTISED):
+        return _QuantisedError(f"it has layers quantised by torch.ao, which have no form in ONNX: {said}")
     if any(word in f"{type(link).__name__} {link}" for link in chain for word in _BRANCHES):
         return _BranchError(f"forward branches on the values of its inputs: {said}")
     return SourceError(said)

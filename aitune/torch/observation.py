@@ -16,7 +16,7 @@ from aitune.records.evidence import InputDomain
 from aitune.torch.arrays import dtype_of, to_array
 from aitune.torch.axes import Asking, Learned, Range, learn
 from aitune.torch.domains import accepted_domains
-from aitune.torch.execution import call, device_of, same, settled
+from aitune.torch.execution import call, close, device_of, same, settled
 from aitune.torch.flat import FlatModule
 from aitune.torch.forward import Forward
 from aitune.torch.module.locator import Locator
@@ -48,6 +48,7 @@ class Observation:
         trace: A size for every symbol, to show an exporter.
         metadata: What SampleMetadata learned about inputs and outputs.
         notes: What a person should know: what is baked in, renamed, left out.
+        batch_elsewhere: Which tensors have their batch on another axis than 0, where no server sees it; for messages.
     """
 
     flat: FlatModule
@@ -60,6 +61,7 @@ class Observation:
     trace: Mapping[str, int]
     metadata: tuple[SampleMetadata, SampleMetadata]
     notes: tuple[str, ...]
+    batch_elsewhere: str = ""
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """The shape of every input when its symbols have these sizes."""
@@ -143,6 +145,7 @@ def observe(
     outputs = renamed(default_outputs, output_names, "output")
     if clash := sorted(set(names) & set(outputs)):
         raise UsageError(f"{clash[0]!r} is the name of an input and of an output", hint="choose another output name")
+    elsewhere = _batch_elsewhere(names, outputs, learned)
     return Observation(
         flat=flat,
         device=device,
@@ -159,9 +162,11 @@ def observe(
             *notes,
             *learned.notes,
             *moved,
+            *([f"the batch lies on {elsewhere}: --move-batch-axis moves it to axis 0"] if elsewhere else []),
             *narrowed,
             *_renames(flat.results, default_outputs, outputs),
         ),
+        batch_elsewhere=elsewhere,
     )
 
 
@@ -212,7 +217,7 @@ def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Lea
     """What the module shows, its batch moved to axis 0 where that is wanted; and notes on that."""
     learned = learn(asking)
     if not move:
-        return asking, learned, _batch_elsewhere(asking.names, learned)
+        return asking, learned, ()
     moves = find_moves(learned.symbols, asking.samples[0], asking.run)
     if not moves:
         return asking, learned, ("the batch lies on axis 0 of every tensor: nothing is moved",)
@@ -224,14 +229,13 @@ def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Lea
     return asking, learn(asking), moves.notes(asking.names, names_of_outputs(flat.results, asking.names))
 
 
-def _batch_elsewhere(names: Sequence[str], learned: Learned) -> tuple[str, ...]:
-    """Advice where the batch is not on axis 0, so that Triton cannot batch."""
-    axes = [(f"input {names[i]!r}", axis) for one in learned.symbols if one.batch for i, axis in one.axes]
-    for place, spec in learned.outputs.tensor_data:
+def _batch_elsewhere(inputs: Sequence[str], outputs: Sequence[str], learned: Learned) -> str:
+    """Where the batch is in tensors that have it on another axis than 0; empty when there are none."""
+    axes = [(f"input {inputs[index]!r}", axis) for one in learned.symbols if one.batch for index, axis in one.axes]
+    for name, (_, spec) in zip(outputs, learned.outputs.tensor_data, strict=True):
         axis = next((number for number, dim in enumerate(spec.shape) if str(dim).startswith("batch")), 0)
-        axes.append((f"{place}", axis))
-    found = [f"axis {axis} of {what}" for what, axis in axes if axis]
-    return (f"the batch lies on {' and '.join(found)}: --move-batch-axis moves it to axis 0",) if found else ()
+        axes.append((f"output {name!r}", axis))
+    return " and ".join(f"axis {axis} of {what}" for what, axis in axes if axis)
 
 
 def _maybe(flat: FlatModule, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
@@ -266,20 +270,12 @@ def _check_steady(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str, 
     """Refuse a module whose answers to one sample differ from run to run."""
     one, other = (_answer(flat, tensors, what) for _ in range(2))
     for name, first, second in zip(names_of_outputs(flat.results), one, other, strict=True):
-        if not _close(first, second):
+        if not close(first, second):
             reason = f"it changes its buffer {state[0]!r}" if state else "it draws random numbers in eval mode"
             raise SourceError(
                 f"{what} gives another {name!r} for the same sample in a second run: {reason}",
                 hint="switch dropout and sampling off, e.g. F.dropout(..., training=self.training)",
             )
-
-
-def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    if one.shape != other.shape:
-        return False
-    if one.is_floating_point() or one.is_complex():
-        return bool(torch.allclose(one, other, rtol=1e-3, atol=1e-5, equal_nan=True))
-    return bool(torch.equal(one, other))
 
 
 def _not_numbers(places: Sequence[Locator], answers: Sequence[Sequence[torch.Tensor]], what: str) -> tuple[str, ...]:

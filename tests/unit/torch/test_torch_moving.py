@@ -72,7 +72,7 @@ def test_a_batch_on_axis_0_stays() -> None:
 def test_a_batch_elsewhere_is_said_where_nobody_asked() -> None:
     """The option is named where it would help."""
     notes = " ".join(observe(nn.GRU(4, 5), numbers(7, 2, 4)).notes)
-    assert "the batch lies on axis 1 of input 'input' and axis 1 of output[0]" in notes
+    assert "the batch lies on axis 1 of input 'input' and axis 1 of output 'output_0'" in notes
     assert "--move-batch-axis" in notes
 
 
