@@ -20,9 +20,9 @@ __all__ = ["check_concurrency", "check_rows"]
 
 _SEED = 4177
 _ROWS = 3
-_CLIENTS = (16, 32, 64)
-_REPEATS = 6
-_FOREIGN_CLIENTS = 6
+_ROUNDS = ((16, 2), (32, 4), (64, 8))
+"""(clients, requests of each): the next round only where the one before formed no batch."""
+_FOREIGN_ROUND = (6, 1)
 
 Arrays = Mapping[str, Array]
 
@@ -59,10 +59,10 @@ def check_concurrency(context: Context) -> CheckResult:
     except BudgetSpent as error:
         return skipped("concurrency", str(error))
     merging = _reason_against_merging(context)
-    for clients in _CLIENTS if context.own else (_FOREIGN_CLIENTS,):
+    for clients, repeats in _ROUNDS if context.own else (_FOREIGN_ROUND,):
         before = _statistics(context)
         try:
-            problem = _storm(context, requests, expected, clients)
+            problem = _storm(context, requests, expected, clients, repeats)
         except BudgetSpent as error:
             return skipped("concurrency", str(error))
         if problem:
@@ -85,9 +85,14 @@ def _requests(context: Context) -> list[dict[str, Array]]:
     ]
 
 
-def _storm(context: Context, requests: Sequence[Arrays], expected: Sequence[Mapping[str, Tensor]], clients: int) -> str:
+def _storm(
+    context: Context,
+    requests: Sequence[Arrays],
+    expected: Sequence[Mapping[str, Tensor]],
+    clients: int,
+    repeats: int,
+) -> str:
     """Ask from many threads at once; the first wrong answer as one line, ``""`` for none."""
-    repeats = _REPEATS if context.own else 1
     barrier = threading.Barrier(clients)
 
     def one(index: int) -> str:
