@@ -4,9 +4,13 @@ Triton loads ``model.py`` from this folder, inside a stub process for each insta
 the server's ``PATH``. Nothing here imports the rest of aitune: the folder works wherever it is copied to.
 
 It follows NVIDIA's C++ backend: the same ``parameters``, the same refusals at load, the same answers. What a Python
-backend cannot do: share one thread pool or one arena between instances (each is a process, so the server-wide
-``enable-global-threadpool`` has no effect), keep tensors on a GPU between Triton and ONNX Runtime, and growable memory
-for sequence states (they are kept in the instance's own process instead).
+backend cannot do:
+
+- share one thread pool or one arena between instances: each is a process, so ``enable-global-threadpool`` does nothing;
+- keep tensors on a GPU between Triton and ONNX Runtime;
+- growable memory for sequence states, which are kept in the instance's own process instead of Triton's;
+- return strings that are not UTF-8, which ONNX Runtime hands to Python as text: that request fails;
+- answer the neighbours of a BYTES tensor whose last string is cut short: Triton fails the whole batch before it asks.
 
 .. code-block:: text
 
