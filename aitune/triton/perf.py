@@ -154,10 +154,11 @@ def _measure(plan: _Plan, shapes: Sequence[str], progress: Progress) -> PerfRepo
     points: list[PerfPoint] = []
     unstable: list[str] = []
     missing: list[str] = []
-    commands = []
+    commands, requests = [], []
     for label in shapes:
         command = _with_data(plan, label)
         commands.append(command.argv)
+        requests.append((label, command.input_data.read_text(encoding="utf-8")))
         for load in levels:
             found = _point(plan, replace(command, load=load), label)
             points += found
@@ -176,6 +177,7 @@ def _measure(plan: _Plan, shapes: Sequence[str], progress: Progress) -> PerfRepo
         points=tuple(points),
         unstable=tuple(unstable),
         missing=tuple(missing),
+        requests=tuple(requests),
         batching=plan.subject.max_batch_size > 1 and plan.subject.served.HasField("dynamic_batching"),
     )
 

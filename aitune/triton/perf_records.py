@@ -99,6 +99,7 @@ class PerfReport:
         unstable: Load levels without stable numbers, in words.
         missing: Load levels that perf_analyzer left out of a range it was given whole, in words.
         batching: Whether the config asks for batches to be formed.
+        requests: (shape label, JSON text) pairs: the data files that perf_analyzer was given.
         proved_by: The software that was measured.
         server: Where it was; ``"local"`` for a server of our own.
     """
@@ -110,6 +111,7 @@ class PerfReport:
     unstable: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     batching: bool = False
+    requests: tuple[tuple[str, str], ...] = ()
     proved_by: ProvedBy | None = None
     server: str = "local"
 

@@ -7,7 +7,7 @@ import io
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aitune import __version__
@@ -97,15 +97,32 @@ def to_html(report: PerfReport) -> str:
 def write_report(report: PerfReport, folder: Path) -> tuple[Path, ...]:
     """Write ``perf.json``, ``perf.csv`` and ``perf.html`` into a folder, which is made if need be.
 
+    The data files that perf_analyzer was given lie beside them, and the command in the report names those, so that it
+    can be run again.
+
     Raises:
         UsageError: If the folder cannot be written.
     """
+    report = replace(report, command=_lasting(report, folder))
     texts = {
         "perf.json": json.dumps(report.to_json(), indent=2) + "\n",
         "perf.csv": csv_text(report),
         "perf.html": to_html(report),
+        **{f"requests-{label}.json": text for label, text in report.requests},
     }
     return write_texts(folder, texts)
+
+
+def _lasting(report: PerfReport, folder: Path) -> tuple[str, ...]:
+    """The command with files in the folder in place of those that were only there for the run."""
+    command = list(report.command)
+    kept = {"-f": "perf_analyzer.csv"}
+    if report.requests:
+        kept["--input-data"] = f"requests-{report.requests[0][0]}.json"
+    for index, word in enumerate(command[:-1]):
+        if word in kept:
+            command[index + 1] = str(folder / kept[word])
+    return tuple(command)
 
 
 def _cells(point: PerfPoint) -> tuple[str, ...]:

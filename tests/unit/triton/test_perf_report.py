@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,15 @@ def test_the_page_has_a_chart_for_each_shape() -> None:
     page = to_html(report(point(1), point(2), point(1, label="largest"), point(1, throughput_per_s=0.0, batch_size=2)))
     assert page.count("<svg") == 3
     assert "p -m &#39;a b&#39;" in page
+
+
+def test_the_command_of_a_written_report_can_be_run_again(tmp_path: Path) -> None:
+    """Its data file lies beside it; what was in a temporary folder is gone."""
+    given = ("p", "--input-data", "/tmp/gone/data.json", "-f", "/tmp/gone/report.csv", "--verbose-csv")
+    found = write_report(replace(report(point(), requests=(("typical", "{}"),)), command=given), tmp_path)
+    command = json.loads(found[0].read_text())["command"]
+    assert Path(command[2]).read_text() == "{}"
+    assert "gone" not in " ".join(command)
 
 
 def test_a_report_folder_gets_three_files(tmp_path: Path) -> None:
