@@ -72,6 +72,16 @@ def test_the_batch_may_lie_on_axis_1() -> None:
     assert shapes(seen) == {"input": (7, "batch", 4)}
 
 
+@pytest.mark.parametrize("samples", [random_tensor(7, 2, 4), [random_tensor(7, 2, 4), random_tensor(9, 3, 4)]])
+def test_steps_are_not_taken_for_rows(samples: Any) -> None:
+    """Both axes grow the output of a sequence-first net; only rows of a batch may come in any order."""
+    net = module(lambda self, x: self.memory(x)[0])
+    net.memory = nn.GRU(4, 5)
+    seen = observe(net, samples)
+    assert next(one.axes for one in seen.symbols if one.batch) == ((0, 1),)
+    assert seen.batch_elsewhere == "axis 1 of input 'x' and axis 1 of output 'output'"
+
+
 def test_inputs_without_a_batch_are_told_apart() -> None:
     """Anchors of an accidentally equal size do not grow with the batch (B03)."""
     seen = observe(
