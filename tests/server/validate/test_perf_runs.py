@@ -5,17 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aitune.errors import UsageError
+from aitune.process import Completed
 from aitune.triton.perf import UnstableMeasurement, perf
 from aitune.triton.perf_analyzer import Load
 from aitune.triton.perf_report import write_report
 from aitune.triton.server import LocalServer
 
 pytestmark = pytest.mark.server
+HEAD = (
+    "Concurrency,Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
+    "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 latency\n"
+)
 FIXED = ("--request-count", "200")
 
 
@@ -68,13 +74,19 @@ def test_request_rates_are_measured_too(served) -> None:
 
 
 def test_a_range_that_needs_one_run_gets_one(served) -> None:
-    """With a latency threshold perf_analyzer decides itself how far it goes; executions cannot be told apart."""
-    report = run(served, load=Load.parse("1:2"), flags=("-l", "1000", "-s", "900", "-r", "5"), interval_ms=300)
-    measured = {f"concurrency {point.level:g} (typical)" for point in report.points}
-    assert measured | set(report.missing) == {"concurrency 1 (typical)", "concurrency 2 (typical)"}
-    assert measured
-    if len(report.points) == 2:  # a busy machine may leave one out
-        assert {point.executions for point in report.points} == {None}
+    """With a threshold perf_analyzer decides how far it goes: one run, and what it left out is told."""
+    ran = []
+
+    def analyzer(argv, *, timeout_s, env=None, cwd=None):
+        ran.append(argv)
+        report = Path(argv[argv.index("-f") + 1])
+        report.write_text(HEAD + "".join(f"{level},9,1,2,3,4,5,6,7,10,11,12,13\n" for level in (1, 2)))
+        return Completed(argv=tuple(argv), returncode=0, stdout="", stderr="")
+
+    report = run(served, load=Load.parse("1:3"), flags=("-l", "1000"), run=analyzer)
+    assert [argv[argv.index("--concurrency-range") + 1] for argv in ran] == ["1:3:1"]
+    assert [(point.level, point.executions) for point in report.points] == [(1, None), (2, None)]
+    assert report.missing == ("concurrency 3 (typical)",)
 
 
 def test_a_batch_that_does_not_fit_is_bad_usage(served) -> None:
