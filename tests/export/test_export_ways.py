@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -21,6 +20,7 @@ from aitune.torch.exporting import export
 from aitune.torch.limits import TooSlowError, time_limit
 from aitune.torch.observation import observe
 from aitune.torch.quiet import quiet
+from aitune.torch.source import load_source
 from aitune.torch.ways import WAYS, Order, Way
 
 
@@ -175,15 +175,26 @@ def test_a_way_can_be_told_apart_by_what_it_sees() -> None:
     ]
 
 
+CHECKED = """
+import torch
+
+class Checked(torch.nn.Module):
+    def forward(self, ids, lengths):
+        assert int(lengths.max()) <= ids.shape[1]
+        return ids * lengths[:, None]
+
+def checked():
+    return Checked(), [{"ids": torch.ones(2, n, dtype=torch.long), "lengths": torch.tensor([n, 3])} for n in (5, 8)]
+"""
+
+
 def test_a_strict_export_is_a_way_of_its_own(tmp_path: Path) -> None:
-    """What the first way takes for a branch on values, an assertion, the second one keeps."""
+    """What the first way takes for a branch on values, an assertion, the second one keeps.
 
-    class Checked(nn.Module):
-        def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> Any:
-            assert int(lengths.max()) <= ids.shape[1]
-            return ids * lengths[:, None]
-
-    samples = [{"ids": torch.ones(2, n, dtype=torch.long), "lengths": torch.tensor([n, 3])} for n in (5, 8)]
-    exported = export(observe(Checked(), samples), tmp_path / "model.onnx")
+    The module is in a file of its own, because pytest rewrites assertions in tests.
+    """
+    (tmp_path / "checked.py").write_text(CHECKED)
+    source = load_source(f"{tmp_path}/checked.py:checked")
+    exported = export(observe(source.module, source.samples), tmp_path / "model.onnx")
     assert exported.way == "torch.export strict"
     assert "input 'lengths' is always 3 in made-up requests" in " ".join(exported.observation.notes)
