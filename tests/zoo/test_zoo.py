@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from zoo.animals import ANIMALS
 from zoo.entry import Animal
 from zoo.keeping import Fate, build, faults, serve
