@@ -59,5 +59,7 @@ def _tls_reason(endpoint: Endpoint, connection: socket.socket) -> str:
     try:
         endpoint.tls.context().wrap_socket(connection, server_hostname=endpoint.host).close()
     except ssl.SSLError as error:
-        return str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).replace("_", " ").lower()
+        return (
+            str(getattr(error, "verify_message", "") or getattr(error, "reason", "") or error).replace("_", " ").lower()
+        )
     return ""

@@ -16,7 +16,9 @@ from aitune.records import DType
 from aitune.triton import client_errors as errors
 from aitune.triton.client import Client, connect
 from aitune.triton.client_grpc import GrpcTransport
-from aitune.triton.client_http import HttpTransport, _broken, _failure, _Reply, _request_header, _statistics, _tensors
+from aitune.triton.client_http import HttpTransport
+from aitune.triton.client_http_failures import broken, failure
+from aitune.triton.client_http_forms import Reply, request_header, statistics_of, tensors
 from aitune.triton.client_records import IndexEntry, ModelStatistics, WireTensor
 from aitune.triton.endpoint import Endpoint, Tls
 
@@ -24,9 +26,9 @@ HTTP = Endpoint(protocol="http", host="h", port=8000)
 GRPC = Endpoint(protocol="grpc", host="h", port=8001)
 
 
-def reply(status: int, body: bytes) -> _Reply:
+def reply(status: int, body: bytes) -> Reply:
     """A reply without headers."""
-    return _Reply(status, {}, body)
+    return Reply(status, {}, body)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def reply(status: int, body: bytes) -> _Reply:
 )
 def test_a_failed_reply_has_its_own_error(status: int, body: bytes, path: str, kind: type) -> None:
     """Status, sender and path decide; the words of the server are kept."""
-    assert type(_failure(reply(status, body), path, HTTP)) is kind
+    assert type(failure(reply(status, body), path, HTTP)) is kind
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_a_failed_reply_has_its_own_error(status: int, body: bytes, path: str, k
 )
 def test_a_broken_exchange_has_its_own_error(error: Exception, kind: type, words: str) -> None:
     """Each is one line with the address in it."""
-    found = _broken(error, HTTP, 3.0)
+    found = broken(error, HTTP, 3.0)
     assert type(found) is kind
     assert words in found.message
     assert "\n" not in found.message
@@ -132,7 +134,7 @@ def test_a_closed_connection_is_unreachable() -> None:
 def test_a_request_travels_in_binary_form() -> None:
     """The head names sizes, the bytes follow."""
     tensor = WireTensor(name="x", datatype="FP32", shape=(1, 2), data=bytes(8))
-    head = json.loads(_request_header([tensor], ["y"]))
+    head = json.loads(request_header([tensor], ["y"]))
     assert head["inputs"][0]["parameters"] == {"binary_data_size": 8}
     assert head["outputs"] == [{"name": "y", "parameters": {"binary_data": True}}]
 
@@ -145,7 +147,7 @@ def test_a_binary_reply_is_taken_apart() -> None:
         for name, size in rows
     ]
     head = json.dumps({"outputs": outputs}).encode()
-    found = _tensors(_Reply(200, {"inference-header-content-length": str(len(head))}, head + b"aaaabb"), "http://h")
+    found = tensors(Reply(200, {"inference-header-content-length": str(len(head))}, head + b"aaaabb"), "http://h")
     assert [(tensor.name, tensor.data) for tensor in found] == [("a", b"aaaa"), ("b", b"bb")]
 
 
@@ -153,7 +155,7 @@ def test_a_binary_reply_is_taken_apart() -> None:
 def test_a_reply_in_another_form_is_refused(body: bytes) -> None:
     """Something that is no Triton answered."""
     with pytest.raises(errors.WrongProtocol, match="binary form"):
-        _tensors(reply(200, body), "http://h")
+        tensors(reply(200, body), "http://h")
 
 
 def test_statistics_grow() -> None:
@@ -169,7 +171,7 @@ def test_statistics_grow() -> None:
         ],
     }
     before = ModelStatistics(version="1", inferences=1, executions=1, succeeded=1, failed=0, batches=((1, 1),))
-    grown = _statistics(row).since(before)
+    grown = statistics_of(row).since(before)
     assert (grown.inferences, grown.executions, grown.succeeded, grown.batches) == (8, 3, 7, ((2, 3),))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from aitune.numerics import from_wire, make_probe, observe_domains, to_wire
+from aitune.numerics.samples import SAMPLE_FILE_NAME, Request, write_samples
 from aitune.records import DType, ONNXArtifact, TunedTensorSpec
 from aitune.records.evidence import Batching, Evidence
 from aitune.triton.checks_live.context import Context
@@ -31,7 +32,7 @@ from aitune.triton.datatypes import dtype_of_wire, wire_type
 from aitune.triton.endpoint import Endpoint
 from aitune.triton.plan import plan
 from aitune.triton.rendering import message
-from aitune.triton.subjects import Published, Subject, subject_of
+from aitune.triton.subjects import Published, Subject, make_request, subject_of
 from aitune.triton.tensor_views import tensor_views
 
 Rows = Mapping[str, np.ndarray]
@@ -226,6 +227,17 @@ class Stage:
         endpoint = Endpoint(protocol=protocol, host="fake", port=1)
         return Client(_Transport(self.fake), endpoint, 5.0)
 
+    def keep_samples(self, folder: Path) -> None:
+        """Record samples of all three labels."""
+        requests = []
+        for label in ("smallest", "typical", "largest"):
+            inputs = make_request(self.subject(), label, seed=1)
+            requests.append(Request(label=label, origin="synthetic", inputs=inputs, outputs=self.fake.model(inputs)))
+        specs = {"inputs": self.artifact.inputs, "outputs": self.artifact.outputs}
+        kept = write_samples(folder, SAMPLE_FILE_NAME, requests, **specs)
+        self.artifact = replace(self.artifact, evidence=replace(self.artifact.evidence, samples=kept))
+        self.published = replace(self.published, artifact=self.artifact)
+
     def subject(self) -> Subject:
         """What the session would make of it."""
         return subject_of("m", self.fake.version, self.fake.config_(), self.published)
@@ -293,3 +305,15 @@ def retold() -> Callable[..., ONNXArtifact]:
         return replace(artifact, evidence=replace(artifact.evidence, **fields))
 
     return change
+
+
+@pytest.fixture
+def free_stage(make_stage: Callable[..., Stage]) -> Callable[[], Stage]:
+    """A model with a free axis of 2 to 8."""
+
+    def make() -> Stage:
+        x = TunedTensorSpec("x", DType.FLOAT32, ("batch", "length"), (1, 2), (4, 8), 0)
+        y = TunedTensorSpec("y", DType.FLOAT32, ("batch", 1), (1, 1), (4, 1), 0)
+        return make_stage(lambda inputs: {"y": inputs["x"].sum(1, keepdims=True)}, (x,), (y,), {"x": (1, 4)})
+
+    return make
