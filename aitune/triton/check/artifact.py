@@ -8,7 +8,7 @@ from pathlib import Path
 from aitune.errors import AituneError
 from aitune.triton.check.edits import set_field
 from aitune.triton.check.finding import ERROR, WARNING, Finding
-from aitune.triton.check.folder import FILE, Folder, inside
+from aitune.triton.check.folder import DIRECTORY, FILE, Folder, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.scalars import quote
 
@@ -18,17 +18,17 @@ __all__ = ["companions", "locate", "open_artifact"]
 def locate(model: Model, version: Version) -> Iterator[Finding]:
     """Find the model file; R211 when there is none."""
     name = version.config.text("default_model_filename") or "model.onnx"
-    path = version.path / name
+    path = joined(version.path, name)
     shown = f"{version.number}/{name}"
     if not inside(model.root, path):
         message = f"{shown} leads out of the repository and is not opened: only the config is checked"
         yield model.at_file(WARNING, "R211", shown, message)
         return
-    if not path.exists():
+    if not kind_of(path):
         yield _missing(model, version, name, shown)
-    elif path.is_dir():
+    elif kind_of(path) == DIRECTORY:
         inner = path / "model.onnx"
-        if inner.is_file() and inside(model.root, inner):
+        if kind_of(inner) == FILE and inside(model.root, inner):
             version.artifact = inner
         else:
             message = f"unable to find '{shown}/model.onnx': a folder in place of the file must hold a model.onnx"
@@ -97,7 +97,7 @@ def companions(model: Model, version: Version) -> Iterator[Finding]:
         if not inside(model.root, path):
             message = f"external data {name!r} lies outside the repository: it is not checked"
             yield model.at_file(WARNING, "R212", shown, message, fix)
-        elif path.is_file() and not inside(folder, path):
+        elif kind_of(path) == FILE and not inside(folder, path):
             runtime = f"ONNX Runtime {model.options.release.onnxruntime}"
             if model.has("onnx_external_data_confined"):
                 message = f"external data {name!r} leaves the model's folder: {runtime} refuses it"
@@ -105,6 +105,6 @@ def companions(model: Model, version: Version) -> Iterator[Finding]:
             else:
                 message = f"external data {name!r} leaves the model's folder: {runtime} loads it, later ones refuse it"
                 yield model.at_file(WARNING, "R212", shown, message, fix)
-        elif not path.is_file():
+        elif kind_of(path) != FILE:
             message = f"external data {name!r} is not there; ONNX Runtime loads the model only if no node reads it"
             yield model.at_file(WARNING, "R212", shown, message, f"put it at {model.name}/{shown}")

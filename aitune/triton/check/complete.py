@@ -31,6 +31,9 @@ def complete_onnx(model: Model, version: Version) -> Iterator[Finding]:
     interface = version.interface
     if interface is None or not needs_completion(version.config):
         return
+    if version.config.given("batch_input") and not version.config.given("output"):
+        yield _broken(model)
+        return
     config = version.config = version.config.copy()
     written = config.number("max_batch_size")
     batches = can_batch(interface)
@@ -50,6 +53,12 @@ def complete_onnx(model: Model, version: Version) -> Iterator[Finding]:
         config.set("output", [tensor_node("output", port, config, release) for port in interface.outputs])
     if written == 0 and size > 0:
         yield _raised(model, size)
+
+
+def _broken(model: Model) -> Finding:
+    """R184: observed with the C++ backend; strict mode loads the same config."""
+    message = "auto-complete breaks a config that has a batch_input and leaves all outputs out"
+    return model.error("R184", model.config, "batch_input", message, "write every output")
 
 
 def _cannot_batch(model: Model, interface: Interface, written: int) -> Finding:

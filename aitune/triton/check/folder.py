@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aitune.errors import RepositoryError
 
-__all__ = ["DANGLING", "DIRECTORY", "FILE", "OTHER", "Entry", "Folder", "inside", "read_folder"]
+__all__ = ["DANGLING", "DIRECTORY", "FILE", "OTHER", "Entry", "Folder", "inside", "joined", "kind_of", "read_folder"]
 
 DIRECTORY = "directory"
 FILE = "file"
@@ -89,9 +89,26 @@ def _entry(found: os.DirEntry[str]) -> Entry:
     return Entry(found.name, OTHER, link)
 
 
+def joined(folder: Path, name: str) -> Path:
+    """The path that Triton makes of a folder and a name from a config: an absolute name stays below the folder.
+
+    A name that no file system can hold becomes one that no file has.
+    """
+    return folder / (name.replace("\x00", "\N{REPLACEMENT CHARACTER}").lstrip("/") or ".")
+
+
+def kind_of(path: Path) -> str:
+    """`FILE`, `DIRECTORY` or `OTHER`; ``""`` when there is nothing, or nothing that can be looked at."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    return DIRECTORY if stat.S_ISDIR(mode) else FILE if stat.S_ISREG(mode) else OTHER
+
+
 def inside(root: Path, path: Path) -> bool:
     """Whether ``path``, links resolved, lies in ``root``; a path that leads nowhere is judged by where it points."""
     try:
         return path.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         return False

@@ -11,7 +11,7 @@ from aitune.triton.check.artifact import locate, open_artifact
 from aitune.triton.check.autofill import fill, undetermined
 from aitune.triton.check.complete import complete_onnx
 from aitune.triton.check.finding import ERROR, WARNING, Finding
-from aitune.triton.check.folder import DIRECTORY, FILE, inside
+from aitune.triton.check.folder import DIRECTORY, FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules import python, tensorrt, tensorrt_plan
 from aitune.triton.check.rules.record import read_record, recorded_interface
@@ -147,8 +147,8 @@ def _version(model: Model, version: Version, backend: str) -> Iterator[Finding]:
         yield from _onnx(model, version)
     elif backend == "python":
         name = version.config.text("default_model_filename") or "model.py"
-        path = version.path / name
-        version.artifact = path if path.is_file() else None
+        path = joined(version.path, name)
+        version.artifact = path if kind_of(path) == FILE else None
         yield from _apply(table.PYTHON, model, version)
     elif backend == "tensorrt":
         yield from tensorrt.file(model, version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aitune.triton.check.finding import Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import DIRECTORY, FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 
 __all__ = ["batch_library", "labels"]
@@ -17,15 +17,15 @@ def labels(model: Model, version: Version) -> Iterator[Finding]:
         name = node.text("label_filename")
         if not name:
             continue
-        path = model.folder.path / name
+        path = joined(model.folder.path, name)
         if not inside(model.root, path):
             yield model.warning(
                 "R48", node, "label_filename", f"label file {name!r} lies outside the repository: not read"
             )
-        elif path.is_dir():
+        elif kind_of(path) == DIRECTORY:
             message = f"label file {name!r} is a folder, which makes the server abort"
             yield model.error("R48", node, "label_filename", message, "name a file")
-        elif not path.is_file():
+        elif kind_of(path) != FILE:
             message = f"failed to open text file for read: there is no label file {name!r} in the model directory"
             yield model.error("R48", node, "label_filename", message)
         elif model.has("label_path_confined") and not inside(model.folder.path, path):

@@ -40,8 +40,9 @@ def backend_library(model: Model) -> Iterator[Finding]:
 
 
 def _is_its_runtime(backend: str, runtime: str) -> bool:
-    """Whether the installed backend is found under this ``runtime``; a Python-based backend goes by model.py."""
-    return runtime in ("", f"libtriton_{backend}.so", "model.py")
+    """Whether the installed backend is found under this ``runtime``; Python-based backends go by model.py."""
+    compiled = ("onnxruntime", "tensorrt", "openvino", "python", "tensorflow")
+    return runtime in ("", f"libtriton_{backend}.so") or (runtime == "model.py" and backend not in compiled)
 
 
 def _meant(backend: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from aitune.triton.check.finding import ERROR, Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 
 __all__ = ["file"]
@@ -38,14 +38,14 @@ def file(model: Model, version: Version) -> Iterator[Finding]:
     name = version.config.text("default_model_filename")
     if version.config.text("backend") not in _LOOKS_RIGHT or not name or version.config.text("runtime") == "model.py":
         return
-    path, shown = version.path / name, f"{version.number}/{name}"
+    path, shown = joined(version.path, name), f"{version.number}/{name}"
     if not inside(model.root, path):
         return
     looks_right, what = _LOOKS_RIGHT[version.config.text("backend")]
-    if not path.exists():
+    if not kind_of(path):
         message = f"there is no {shown}: the backend has nothing to load"
         yield model.at_file(ERROR, "R45", shown, message, f"put {what} there")
-    elif path.is_file() and not looks_right(_head(path)):
+    elif kind_of(path) == FILE and not looks_right(_head(path)):
         yield model.at_file(ERROR, "R45", shown, f"{shown} is not {what}", f"put {what} there")
 
 

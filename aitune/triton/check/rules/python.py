@@ -44,6 +44,9 @@ def source(model: Model, version: Version) -> Iterator[Finding]:
         message = f"not Python: {fault.msg}"
         where = f"{model.name}/{path}"
         yield Finding(ERROR, "R203", "", where, fault.lineno or 0, max(fault.offset or 0, 1), message)
+    elif tree is not None and (doomed := _doomed(tree)):
+        line, message = doomed
+        yield Finding(ERROR, "R203", "", f"{model.name}/{path}", line, 1, message)
     elif tree is not None and not _defines(tree, _CLASS):
         message = f"the file defines no class {_CLASS}: the stub cannot start it"
         yield model.at_file(ERROR, "R203", path, message, f"class {_CLASS}: …")
@@ -59,6 +62,20 @@ def _parse(model: Model, version: Version) -> tuple[ast.Module | None, SyntaxErr
         return None, error
     except (OSError, ValueError, RecursionError, MemoryError):
         return None, None
+
+
+def _doomed(tree: ast.Module) -> tuple[int, str] | None:
+    """Line and message of something that fails whatever the environment is."""
+    for node in tree.body:
+        if isinstance(node, ast.Raise):
+            return node.lineno, "the file raises while it is imported: the stub cannot start it"
+    methods = [one for node in tree.body if isinstance(node, ast.ClassDef) and node.name == _CLASS for one in node.body]
+    for method in methods:
+        if isinstance(method, ast.FunctionDef) and method.name == "initialize":
+            for node in method.body:
+                if isinstance(node, ast.Raise):
+                    return node.lineno, "initialize raises in every case: the model fails to load"
+    return None
 
 
 def _defines(tree: ast.Module, name: str) -> bool:

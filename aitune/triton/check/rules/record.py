@@ -10,7 +10,7 @@ from aitune.records.codec import Document, read_document
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface, Port
 from aitune.triton.check.finding import ERROR, WARNING, Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.source import Source
 from aitune.triton.check.tokens import END, Tokenizer
@@ -41,10 +41,10 @@ def _differences(model: Model, version: Version, artifact: Artifact) -> Iterator
     advice = "publish the artifact again; a version directory is never written twice"
     files = [(artifact.path.name, artifact.fingerprint), *((one.name, one.fingerprint) for one in artifact.companions)]
     for name, fingerprint in files:
-        path, shown = version.path / name, f"{version.number}/{name}"
+        path, shown = joined(version.path, name), f"{version.number}/{name}"
         if not inside(model.root, path):
             yield model.at_file(WARNING, "A3", shown, f"{name} leads out of the repository: its hash is not checked")
-        elif not path.is_file():
+        elif kind_of(path) != FILE:
             yield model.at_file(ERROR, "A3", shown, f"the record names {name}, which is missing", advice)
         elif fingerprint_file(path) != fingerprint:
             yield model.at_file(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aitune.triton.check.finding import Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model
 from aitune.triton.check.rules.core import sizes_in_range
 from aitune.triton.check.tree import Node
@@ -133,7 +133,7 @@ def _initial(model: Model, state: Node, initial: Node) -> Iterator[Finding]:
     file = initial.text("data_file")
     if file and not any(size < 0 for size in dims):
         need = BYTES.get(initial.choice("data_type"), 0) * math.prod(dims)
-        rule, fault = data_file_fault(model, model.folder.path / "initial_state" / file, need, "R50", "R161")
+        rule, fault = data_file_fault(model, joined(model.folder.path / "initial_state", file), need, "R50", "R161")
         if fault:
             yield model.error(rule, initial, "data_file", fault)
 
@@ -143,7 +143,7 @@ def data_file_fault(model: Model, path: Path, need: int, absent: str, short: str
     shown = path.relative_to(model.folder.path)
     if not inside(model.root, path):
         return "", ""
-    if not path.is_file():
+    if kind_of(path) != FILE:
         return absent, f"failed to open text file for read: {shown} is not a file of the model"
     size = path.stat().st_size
     if size < need:

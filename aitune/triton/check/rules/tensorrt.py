@@ -8,7 +8,7 @@ from aitune.records.dtypes import DType
 from aitune.triton.check import declared
 from aitune.triton.check.edits import dims_text, set_field
 from aitune.triton.check.finding import ERROR, Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules.tensorrt_plan import plan_files
 from aitune.triton.check.tree import Node
@@ -45,10 +45,10 @@ def file(model: Model, version: Version) -> Iterator[Finding]:
     """R251: the plans are there."""
     name, *named = plan_files(version)
     for one in (name, *named):
-        path, shown = version.path / one, f"{version.number}/{one}"
+        path, shown = joined(version.path, one), f"{version.number}/{one}"
         if not inside(model.root, path):
             continue
-        if not path.is_file():
+        if kind_of(path) != FILE:
             if one == name and named:
                 continue
             message = f"unable to find {shown!r} for the model"

@@ -11,7 +11,7 @@ from aitune.records.plans import PlanFacts, PlanHeader, Profile, ProfileRange, r
 from aitune.records.shapes import TunedTensorSpec
 from aitune.triton.check.edits import dims_text
 from aitune.triton.check.finding import ERROR, WARNING, Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.tree import Node
 from aitune.triton.compatibility import Writer, loading_releases, loads, say_releases
@@ -38,8 +38,8 @@ def library(model: Model, version: Version) -> Iterator[Finding]:
     """R252, R253: each plan is one, and of the TensorRT that the release has."""
     facts = _facts(version)
     for name in plan_files(version):
-        path, shown = version.path / name, f"{version.number}/{name}"
-        if not inside(model.root, path) or not path.is_file():
+        path, shown = joined(version.path, name), f"{version.number}/{name}"
+        if not inside(model.root, path) or kind_of(path) != FILE:
             continue
         header = read_plan_header(path)
         if not header.builder:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from aitune.triton.check.edits import dims_text, replace_value, set_field
 from aitune.triton.check.finding import Finding
-from aitune.triton.check.folder import inside
+from aitune.triton.check.folder import inside, joined
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules.sequence import BYTES, data_file_fault
 from aitune.triton.check.tree import Node
@@ -67,7 +67,7 @@ def _file(model: Model, name: str, settings: Node, dims: tuple[int, ...]) -> Ite
     file = settings.text("input_data_file")
     if not file:
         return
-    path = model.folder.path / "warmup" / file
+    path = joined(model.folder.path / "warmup", file)
     need = BYTES.get(settings.choice("data_type"), 0) * math.prod(dims)
     rule, fault = data_file_fault(model, path, need, "R49", "R147")
     if not fault and settings.choice("data_type") == "TYPE_STRING" and model.has("request_byte_size_check"):
@@ -78,7 +78,7 @@ def _file(model: Model, name: str, settings: Node, dims: tuple[int, ...]) -> Ite
 
 def _string_fault(model: Model, name: str, settings: Node, count: int) -> str:
     """What is wrong with a file of strings: each is a 4-byte length and that many bytes."""
-    path = model.folder.path / "warmup" / settings.text("input_data_file")
+    path = joined(model.folder.path / "warmup", settings.text("input_data_file"))
     if not inside(model.root, path) or path.stat().st_size > _MAX_FILE_BYTES:
         return ""
     content = path.read_bytes()

@@ -270,3 +270,11 @@ def test_a_folder_that_cannot_be_read_is_an_error(repository: Repository, monkey
     repository.model(CONFIG)
     monkeypatch.setattr(walk, "read_folder", refuse)
     assert told(repository) == [("error", "R27", "m")]
+
+
+def test_names_in_a_config_are_joined_as_triton_does(repository: Repository) -> None:
+    """An absolute name stays below its folder; one that no disk can hold names nothing."""
+    repository.model(CONFIG + 'default_model_filename: "/net.onnx"', "a", {"1/net.onnx": ""})
+    repository.model(CONFIG + 'default_model_filename: "n\\x00"', "b")
+    repository.model(CONFIG + f'default_model_filename: "{"n" * 5000}"', "c")
+    assert [(rule, file.split("/")[0]) for _, rule, file in told(repository)] == [("R211", "b"), ("R211", "c")]

@@ -389,3 +389,33 @@ def test_answers_of_two_decoupled_members_do_not_meet(repository: Repository) ->
     steps = step("x:IN", "y:A", "a") + step("x:IN", "y:B", "b") + step("x:A z:B", "y:OUT", "c")
     repository.model(ENSEMBLE + "ensemble_scheduling { " + steps + " }", "e", {"1/x": ""})
     assert [finding.rule for finding in repository.check()] == ["R142"]
+
+
+def test_a_batch_input_without_outputs_breaks_auto_complete(repository: Repository) -> None:
+    """R184: observed; strict mode loads it."""
+    repository.interface = interface([port("x", ("n",)), port("b", ("n",))], [port("y", ("n",))])
+    config = BASE.split("output")[0].replace("[ 4 ]", "[ -1 ] allow_ragged_batch: true")
+    repository.model(config + "batch_input { target_name: 'b' data_type: TYPE_FP32 source_input: 'x' }")
+    assert [finding.rule for finding in repository.check()] == ["R184"]
+    assert not repository.check(strict=True).fails()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise ImportError('no')\nclass TritonPythonModel: pass\n",
+        "class TritonPythonModel:\n    def initialize(self, args):\n        x = 1\n        raise ValueError(x)\n",
+    ],
+)
+def test_a_python_model_that_always_raises_is_refused(repository: Repository, text: str) -> None:
+    """R203: as far as the text tells; nothing is executed."""
+    repository.model(PYTHON, files={"1/model.py": text})
+    assert [finding.rule for finding in repository.check()] == ["R203"]
+
+
+def test_a_python_model_that_completes_its_config_may_leave_things_out(repository: Repository) -> None:
+    """R83 and R84 are only warnings then."""
+    text = "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c): return c\n"
+    repository.model(PYTHON.replace("data_type: TYPE_FP32", ""), files={"1/model.py": text})
+    assert {(one.rule, one.severity) for one in repository.check()} == {("R83", "warning")}
+    assert repository.check(strict=True).fails()
