@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FLAGS = {"server": "--run-server", "gpu": "--run-gpu", "slow": "--run-slow"}
+FLAGS = {"server": "--run-server", "gpu": "--run-gpu", "slow": "--run-slow", "tensorrt": "--run-tensorrt"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what was not asked for (deselected, so that a skip always means a fault)."""
     chosen, left_out = [], []
     for item in items:
-        wanted = all(config.getoption(flag) for marker, flag in FLAGS.items() if marker in item.keywords)
+        wanted = all(config.getoption(flag) for marker, flag in FLAGS.items() if item.get_closest_marker(marker))
         (chosen if wanted else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

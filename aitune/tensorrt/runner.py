@@ -138,12 +138,17 @@ class PlanCandidate:
         path: The plan.
         trt: The library; ``tensorrt`` when None.
         name: Name among the candidates.
+        precision: What it computes in: ``"fp32"`` for the model's own numbers.
     """
 
-    def __init__(self, path: Path, trt: ModuleType | None = None, name: str = "tensorrt") -> None:
+    def __init__(
+        self, path: Path, trt: ModuleType | None = None, *, name: str = "tensorrt", precision: str = "fp32"
+    ) -> None:
         self.name = name
         self.settings: Mapping[str, str] = {}
-        self._path = path
+        self.precision = precision
+        self.path: Path | None = path
+        self._plan = path
         self._trt = trt
 
     def open(self) -> Any:
@@ -153,4 +158,4 @@ class PlanCandidate:
             SourceError: If the library does not load the plan.
             UnavailableError: If there is no GPU.
         """
-        return PlanRunner(self._path, self._trt)
+        return PlanRunner(self._plan, self._trt)
