@@ -52,13 +52,12 @@ def resolve_capability(trt: ModuleType, options: BuildOptions) -> str:
         if asked not in (None, here):
             raise UsageError(f"{package_of(trt)} builds for the GPU that is here, {here}; {asked} was asked for")
         return here
+    known = ", ".join(capability_names(trt))
     if asked is None:
         if device_problem():
-            known = ", ".join(capability_names(trt))
             raise UsageError("there is no GPU here: name the one to build for", hint=f"compute_capability: {known}")
-        return compute_capability()
+        asked = compute_capability()
     if asked not in capability_names(trt):
-        known = ", ".join(capability_names(trt))
         raise UsageError(f"{package_of(trt)} {trt.__version__} builds for {known}, not for {asked!r}")
     return asked
 
