@@ -1,7 +1,8 @@
 """The whole flow as one readable function: the only room, with the command line, that sees both sides.
 
-A SOURCE is an ONNX file, a Python function that returns a module and its samples, a TensorRT plan, or the record of an
-artifact that was made before; whatever it is, an artifact comes out, and only from the artifact is a repository made.
+A SOURCE is an ONNX file, a Python function that returns a module and its samples, a program of ``torch.export``, a
+TensorRT plan, or the record of an artifact that was made before; whatever it is, an artifact comes out, and only from
+the artifact is a repository made.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
 
 _MOST_SAMPLES = 64
-_FORMS = "model.onnx, model.plan, aitune.json, path/file.py:function or package.module:function"
+_FORMS = "model.onnx, model.plan, model.pt2, aitune.json, path/file.py:function or package.module:function"
 _FUNCTION = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
 
 
@@ -40,6 +41,7 @@ class SourceKind(Enum):
     ONNX = "onnx"
     PLAN = "plan"
     PYTHON = "python"
+    PROGRAM = "program"
     RECORD = "record"
 
 
@@ -54,8 +56,10 @@ class Request:
         opt_shapes: See ``min_shapes``.
         max_shapes: See ``min_shapes``.
         samples: ``FILE.npz`` or ``file.py:function`` with samples; None for what the SOURCE brings.
-        output_names: Names for the outputs of a PyTorch module, in its order; empty to choose them.
+        input_names: New names for inputs of a PyTorch module, by the default ones; empty to keep these.
+        output_names: New names for its outputs, in its order or by the default ones; empty to keep these.
         opset: ONNX opset of an export; None for one that the target serves.
+        move_batch_axis: Whether a module's batch is moved to axis 0 where it lies on another.
         tune: Whether candidates are measured.
         tune_seconds: Budget of measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
@@ -68,8 +72,10 @@ class Request:
     opt_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     max_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     samples: str | None = None
-    output_names: tuple[str, ...] = ()
+    input_names: Mapping[str, str] = field(default_factory=dict)
+    output_names: tuple[str, ...] | Mapping[str, str] = ()
     opset: int | None = None
+    move_batch_axis: bool = False
     tune: bool = True
     tune_seconds: float = 60.0
     objective: str = "throughput"
@@ -104,6 +110,7 @@ def kind_of(source: str) -> SourceKind:
         ".onnx": SourceKind.ONNX,
         ".plan": SourceKind.PLAN,
         ".engine": SourceKind.PLAN,
+        ".pt2": SourceKind.PROGRAM,
         ".json": SourceKind.RECORD,
     }
     suffix = Path(source).suffix.lower()
@@ -116,7 +123,7 @@ def kind_of(source: str) -> SourceKind:
         raise SourceError(f"SOURCE {source!r} is a directory", hint=f"give one of: {_FORMS}")
     if suffix == ".py":
         raise SourceError(f"SOURCE {source!r} names no function", hint=f"give {source}:function")
-    if suffix in (".pt", ".pth", ".pt2", ".safetensors", ".bin", ".h5"):
+    if suffix in (".pt", ".pth", ".safetensors", ".bin", ".h5"):
         raise SourceError(
             f"SOURCE {source!r} holds weights, not a way to make the module",
             hint="write a function that returns (module, samples) and give file.py:function",
@@ -217,7 +224,8 @@ def make_artifact(request: Request, workspace: Path, *, progress: Progress | Non
     """
     makers = {
         SourceKind.ONNX: _from_onnx,
-        SourceKind.PYTHON: _from_python,
+        SourceKind.PYTHON: _from_torch,
+        SourceKind.PROGRAM: _from_torch,
         SourceKind.PLAN: _from_plan,
         SourceKind.RECORD: _from_record,
     }
@@ -245,23 +253,29 @@ def _common(request: Request, workspace: Path, progress: Progress | None) -> dic
 def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
     from aitune.onnx import tune
 
-    if request.output_names:
-        raise UsageError("--output-name is for PyTorch modules: an ONNX file has its own names")
+    if request.input_names or request.output_names:
+        option = "--input-name" if request.input_names else "--output-name"
+        raise UsageError(f"{option} is for PyTorch modules: an ONNX file has its own names")
+    if request.move_batch_axis:
+        raise UsageError("--move-batch-axis is for PyTorch modules: an ONNX file keeps its axes")
     return tune(Path(request.source), samples=_samples(request), **_common(request, workspace, progress))
 
 
-def _from_python(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
-    from aitune.torch import load_source, tune
+def _from_torch(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+    from aitune.torch import load_program, load_source, tune
 
-    source = load_source(request.source)
+    program = kind_of(request.source) is SourceKind.PROGRAM
+    source = load_program(Path(request.source)) if program else load_source(request.source)
     samples = _samples(request)
     if isinstance(samples, Path):
         samples = _tensors(samples)
     return tune(
         source.module,
         source.samples if samples is None else samples,
+        input_names=request.input_names or None,
         output_names=request.output_names or None,
         opset=request.opset,
+        move_batch_axis=request.move_batch_axis,
         **_common(request, workspace, progress),
     )
 

@@ -21,8 +21,8 @@ __all__ = ["build_command", "inspect_command", "render_command"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SOURCE_HELP = """SOURCE is model.onnx, model.plan, path/file.py:function, package.module:function (the function returns
-the module and its samples) or the aitune.json of an artifact."""
+SOURCE_HELP = """SOURCE is model.onnx, model.plan, model.pt2 (of torch.export), path/file.py:function,
+package.module:function (the function returns the module and its samples) or the aitune.json of an artifact."""
 
 
 def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -48,7 +48,15 @@ source_options = _chain(
     click.option("--opt-shape", type=SHAPE, multiple=True, help="Typical full shape of an input."),
     click.option("--max-shape", type=SHAPE, multiple=True, help="Largest full shape of an input."),
     click.option("--samples", metavar="FILE.npz|file.py:function", help="Samples to use instead of the SOURCE's own."),
-    click.option("--output-name", "output_names", multiple=True, help="Name an output of a module (in order)."),
+    click.option("--input-name", "input_names", metavar="OLD=NEW", multiple=True, help="Rename an input of a module."),
+    click.option(
+        "--output-name",
+        "output_names",
+        metavar="NAME|OLD=NEW",
+        multiple=True,
+        help="Name the outputs of a module in order, or rename one.",
+    ),
+    click.option("--move-batch-axis", is_flag=True, help="Move the batch of a module to axis 0 if it is on another."),
     click.option("--opset", type=click.IntRange(7), help="ONNX opset of an export."),
     click.option(
         "--keep-samples",
@@ -97,13 +105,29 @@ def _request(
         opt_shapes=collect("--opt-shape", options["opt_shape"]),
         max_shapes=collect("--max-shape", options["max_shape"]),
         samples=options["samples"],
-        output_names=options["output_names"],
+        input_names=_renames("--input-name", options["input_names"]),
+        output_names=_output_names(options["output_names"]),
+        move_batch_axis=options["move_batch_axis"],
         opset=options["opset"],
         keep_samples=options["keep_samples"],
         tune=tune,
         tune_seconds=tune_seconds,
         objective=objective,
     )
+
+
+def _renames(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """What is to be renamed to what."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (old, _, new) in zip(texts, pairs, strict=True):
+        if not old or not new:
+            raise click.UsageError(f"{option} {text!r} is not of the form OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
+def _output_names(texts: Sequence[str]) -> tuple[str, ...] | dict[str, str]:
+    """New names in order, or by the old ones."""
+    return _renames("--output-name", texts) if any("=" in text for text in texts) else tuple(texts)
 
 
 def _plan_options(options: dict[str, Any]) -> PlanOptions:

@@ -8,7 +8,8 @@ Traceback (most recent call last):
 aitune.errors.SourceError: source file 'missing.py' does not exist, found nothing there
 
 ``tune`` does everything; ``observe`` and ``export`` are its first two steps. A source on the command line is a function
-that returns a module and its samples, and ``load_source`` calls it.
+that returns a module and its samples, and ``load_source`` calls it; or a program of ``torch.export``, which
+``load_program`` reads.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
     from aitune.torch.artifact import tune
     from aitune.torch.exporting import Exported, export
     from aitune.torch.observation import Observation, observe
+    from aitune.torch.program_file import load_program
     from aitune.torch.source import Source, load_source
 
-__all__ = ["Exported", "Observation", "Source", "export", "load_source", "observe", "tune"]
+__all__ = ["Exported", "Observation", "Source", "export", "load_program", "load_source", "observe", "tune"]
 
 _WHERE = {
     "Exported": "aitune.torch.exporting",
     "Observation": "aitune.torch.observation",
     "Source": "aitune.torch.source",
     "export": "aitune.torch.exporting",
+    "load_program": "aitune.torch.program_file",
     "load_source": "aitune.torch.source",
     "observe": "aitune.torch.observation",
     "tune": "aitune.torch.artifact",

@@ -25,6 +25,7 @@ from aitune.torch.moving import check_moved, find_moves, moved_places
 from aitune.torch.names import input_names as names_of_inputs
 from aitune.torch.names import output_names as names_of_outputs
 from aitune.torch.names import renamed
+from aitune.torch.program import ProgramModule
 from aitune.torch.sampling import FlatSamples, collect, flatten
 from aitune.torch.symbols import Symbol
 
@@ -164,6 +165,7 @@ def observe(
             *moved,
             *([f"the batch lies on {elsewhere}: --move-batch-axis moves it to axis 0"] if elsewhere else []),
             *narrowed,
+            *_fixed_by_samples(module, flat_samples.template.locators, specs),
             *_renames(flat.results, default_outputs, outputs),
         ),
         batch_elsewhere=elsewhere,
@@ -177,7 +179,7 @@ def as_module(module: Any) -> nn.Module:
         SourceError: If it is no module and no ``torch.export`` program.
     """
     if isinstance(module, torch.export.ExportedProgram):
-        return module.module()
+        return ProgramModule(module)
     if isinstance(module, torch.jit.ScriptModule):
         raise SourceError(
             f"a model must be a Python torch.nn.Module, found a scripted {module.original_name}",
@@ -227,6 +229,19 @@ def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Lea
     check_moved(moves, asking.answers, answers)
     asking = replace(asking, samples=samples, answers=answers, ranges=moved_places(moves, asking.ranges))
     return asking, learn(asking), moves.notes(asking.names, names_of_outputs(flat.results, asking.names))
+
+
+def _fixed_by_samples(module: nn.Module, places: Sequence[Locator], specs: Sequence[TensorSpec]) -> tuple[str, ...]:
+    """A note on axes that an exported program leaves dynamic and that have one size in its samples."""
+    if not isinstance(module, ProgramModule):
+        return ()
+    return tuple(
+        f"axis {axis} of input {spec.name!r} is dynamic in the program and fixed here, having one size in the samples: "
+        "give more of them, or --max-shape"
+        for place, spec in zip(places, specs, strict=True)
+        for axis in module.dynamic_axes.get(str(place.path), ())
+        if isinstance(spec.shape[axis], int)
+    )
 
 
 def _batch_elsewhere(inputs: Sequence[str], outputs: Sequence[str], learned: Learned) -> str:

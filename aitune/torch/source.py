@@ -11,6 +11,7 @@ from torch import nn
 
 from aitune.errors import SourceError
 from aitune.functions import call_function
+from aitune.torch.program import ProgramModule
 from aitune.torch.sampling import collect
 
 __all__ = ["Source", "load_source"]
@@ -65,7 +66,7 @@ def _pair(result: Any, spec: str) -> tuple[nn.Module, Any]:
     if isinstance(samples, nn.Module) and not isinstance(model, nn.Module):
         raise SourceError(f"{right}, found them the other way round")
     if isinstance(model, torch.export.ExportedProgram):
-        return model.module(), samples
+        return ProgramModule(model), samples
     if not isinstance(model, nn.Module):
         raise SourceError(f"{right}, found a {type(model).__name__} where the torch.nn.Module should be")
     return model, samples
