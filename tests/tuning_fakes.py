@@ -28,6 +28,8 @@ class Fake:
         self.function = function
         self.name = name
         self.settings: Mapping[str, str] = settings or {}
+        self.precision = "fp32"
+        self.model_file = None
         self.batches: list[int] = []
         self.opened = self.closed = 0
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from aitune.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from aitune.onnx.candidates import OnnxCandidate, candidates
     from aitune.onnx.external import companions
     from aitune.onnx.making import check_servable, tune
     from aitune.onnx.names import rename_values, repair_duplicates
     from aitune.onnx.reading import describe, read_interface
-    from aitune.onnx.session import OnnxCandidate, OnnxRunner, candidates
+    from aitune.onnx.session import OnnxRunner
 
 __all__ = [
     "OnnxCandidate",
@@ -37,9 +38,9 @@ __all__ = [
 ]
 
 _WHERE = {
-    "OnnxCandidate": "aitune.onnx.session",
+    "OnnxCandidate": "aitune.onnx.candidates",
     "OnnxRunner": "aitune.onnx.session",
-    "candidates": "aitune.onnx.session",
+    "candidates": "aitune.onnx.candidates",
     "check_servable": "aitune.onnx.making",
     "companions": "aitune.onnx.external",
     "describe": "aitune.onnx.reading",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,13 +11,15 @@ import onnxruntime
 
 from aitune.errors import SourceError
 from aitune.numerics.domains import observe_domains
+from aitune.onnx.candidates import discard_losers
+from aitune.onnx.measuring import Measured
 from aitune.onnx.reading import read_interface
 from aitune.onnx.samples import fit_samples, read_npz
-from aitune.onnx.session import candidates
 from aitune.onnx.workspace import copy_model, workspace_folder
 from aitune.records.artifact import ONNXArtifact
 from aitune.records.interface import Interface, Port
 from aitune.records.shapes import TensorSpec
+from aitune.tuning.accuracy import Check
 from aitune.tuning.finish import finish
 from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress
@@ -40,6 +42,12 @@ def tune(
     tune: bool = True,
     tune_seconds: float = 60.0,
     objective: str = "throughput",
+    p95_ms: float | None = None,
+    precision: Collection[str] = ("fp32",),
+    device: str = "cpu",
+    accuracy: Check | None = None,
+    cache: bool = True,
+    isolate: bool = True,
     keep_samples: str = "synthetic",
     workspace: Path | None = None,
     progress: Progress = SILENT,
@@ -60,6 +68,14 @@ def tune(
         tune: Whether to measure candidates.
         tune_seconds: Budget of the measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
+        p95_ms: Time within which 95 % of the runs must end, in milliseconds.
+        precision: What candidates may compute in: ``"fp32"`` stands for the model's own numbers; ``"fp16"`` and
+            ``"int8"`` change them, within :data:`aitune.tuning.accuracy.REDUCED`.
+        device: ``"cpu"`` or ``"cuda"``.
+        accuracy: Your own check of a candidate: given the expected and its outputs by name, true or why not. It decides
+            instead of the thresholds for fewer bits.
+        cache: Whether to remember measurements, and go on where an earlier tuning was interrupted.
+        isolate: Whether to measure every candidate in a process of its own.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         workspace: Folder for the artifact's files; None for a new one under ``$XDG_CACHE_HOME/aitune/artifacts``, which
             the caller may delete when the artifact is no longer used.
@@ -81,6 +97,17 @@ def tune(
     ranges = resolve_ranges(
         inputs, min_shapes=min_shapes, typical_shapes=opt_shapes, max_shapes=max_shapes, samples=recorded
     )
+    measuring = Measured(
+        tune=tune,
+        seconds=tune_seconds,
+        objective=objective,
+        p95_ms=p95_ms,
+        precision=tuple(precision),
+        device=device,
+        accuracy=accuracy,
+        cache=cache,
+        isolate=isolate,
+    )
     with workspace_folder(workspace) as folder:
         file = copy_model(path, found.companions, folder)
         artifact = finish(
@@ -88,17 +115,16 @@ def tune(
             read_interface(file, prefer=("onnxruntime",)),  # what is recorded is said of the copy
             ranges,
             observe_domains(inputs, ranges.shapes("typical"), recorded),
-            candidates(file),
+            measuring.candidates(file, recorded),
             requested_max_batch_size=max_batch_size,
-            tune=tune,
-            objective=objective,
-            seconds=tune_seconds,
+            **measuring.options(),
             samples=recorded,
             keep_samples=keep_samples,
             provenance=_provenance(found),
             notes=_notes(found),
             progress=progress,
         )
+        discard_losers(file, artifact.path)
     return cast(ONNXArtifact, artifact)  # the format of the interface decides the class
 
 

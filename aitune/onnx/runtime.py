@@ -9,7 +9,7 @@ from typing import Any
 
 import onnxruntime
 
-from aitune.errors import SourceError, UsageError
+from aitune.errors import SourceError, UnavailableError, UsageError
 
 __all__ = ["SETTING_KEYS", "Values", "open_session", "reading_options", "refusal", "session_options", "session_values"]
 
@@ -20,6 +20,7 @@ _LEVELS = {
     1: onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
     2: onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
 }
+_PROVIDERS = {"cpu": ("CPUExecutionProvider",), "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider")}
 _MODES = {0: onnxruntime.ExecutionMode.ORT_SEQUENTIAL, 1: onnxruntime.ExecutionMode.ORT_PARALLEL}
 _TRUE, _FALSE = ("true", "on", "1"), ("false", "off", "0")
 
@@ -111,28 +112,44 @@ def reading_options() -> Any:
     return options
 
 
-def open_session(path: Path, source: bytes | None = None, options: Any = None) -> Any:
-    """A CPU session.
+def open_session(path: Path, source: bytes | None = None, options: Any = None, *, device: str = "cpu") -> Any:
+    """A session.
 
     Args:
         path: The model file; errors name it.
         source: Bytes to load instead of the file.
         options: What :func:`session_options` made; by default those of :func:`reading_options`.
+        device: ``"cpu"`` or ``"cuda"``, where what has no kernel there runs on the CPU.
 
     Returns:
         ``onnxruntime.InferenceSession``.
 
     Raises:
         SourceError: If ONNX Runtime refuses the model.
+        UnavailableError: If this ONNX Runtime has no such device.
     """
     options = options or reading_options()
     if source is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     model = str(path) if source is None else source
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=_providers(device))
+    except UnavailableError:
+        raise
     except Exception as error:  # the boundary to a foreign session: its errors have no common base
         raise refusal(path, str(error)) from error
+
+
+def _providers(device: str) -> list[str]:
+    """Execution providers of a device, best first."""
+    wanted = list(_PROVIDERS[device])
+    missing = [provider for provider in wanted if provider not in onnxruntime.get_available_providers()]
+    if missing:
+        raise UnavailableError(
+            f"device {device!r} was asked for, and onnxruntime {onnxruntime.__version__} has no {missing[0]}",
+            hint="install onnxruntime-gpu instead of onnxruntime, or tune on the CPU",
+        )
+    return wanted
 
 
 def session_values(session: Any) -> tuple[Values, Values, Values]:

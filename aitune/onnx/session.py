@@ -1,12 +1,10 @@
-"""Running an ONNX file: the runner that tuning is handed, and the candidates it chooses from."""
+"""Running an ONNX file: the runner that tuning is handed."""
 
 from __future__ import annotations
 
 import ctypes
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,11 @@ from aitune.onnx.element_types import dtype_of, element_number, parse_runtime_ty
 from aitune.onnx.runtime import Values, open_session, session_options, session_values, telling_line
 from aitune.records.dtypes import DType
 
-__all__ = ["OnnxCandidate", "OnnxRunner", "candidates"]
+__all__ = ["OnnxRunner"]
 
 
 class OnnxRunner:
-    """One CPU session of an ONNX file.
+    """One session of an ONNX file.
 
     BFLOAT16 tensors are ``uint16`` arrays of the raw bits and strings are object arrays of ``bytes``, as everywhere in
     aitune. Inputs with an initializer may be left out.
@@ -31,21 +29,29 @@ class OnnxRunner:
     Args:
         path: The model file, with its external data beside it.
         settings: Triton ``parameters``, see :func:`aitune.onnx.runtime.session_options`.
+        device: ``"cpu"`` or ``"cuda"``.
+
+    Attributes:
+        input_dtypes: Element types of the inputs by name, those with an initializer too.
+        output_dtypes: The same for outputs.
 
     Raises:
         SourceError: If ONNX Runtime refuses the model, or a tensor has a type that no array can hold.
         UsageError: If a setting does not exist or has a bad value.
+        UnavailableError: If this ONNX Runtime has no such device.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, str] | None = None, *, device: str = "cpu") -> None:
         options = session_options(settings or {})
         options.add_session_config_entry("session.force_spinning_stop", "1")  # other candidates are open meanwhile
         self._path = Path(path)
-        self._session: Any = open_session(self._path, None, options)
+        self._session: Any = open_session(self._path, None, options, device=device)
         inputs, outputs, initializers = session_values(self._session)
         self._required = tuple(inputs)
         self._inputs = self._dtypes(inputs | initializers, "input")
         self._outputs = self._dtypes(outputs, "output")
+        self.input_dtypes: Mapping[str, DType] = self._inputs
+        self.output_dtypes: Mapping[str, DType] = self._outputs
         held = {*self._inputs.values(), *self._outputs.values()}
         self._as_values = DType.BFLOAT16 in held
         if self._as_values and DType.STRING in held:
@@ -147,45 +153,3 @@ def _array(value: Any) -> Array:
     shape = tuple(value.shape())
     bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
     return np.frombuffer(bits, dtype=np.uint16).reshape(shape)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnnxCandidate:
-    """One way to run an ONNX file.
-
-    Attributes:
-        name: Short and unique, e.g. ``"default"``.
-        path: The model file.
-        settings: What Triton must carry in ``parameters`` to run it the same way.
-    """
-
-    name: str
-    path: Path
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def open(self) -> OnnxRunner:
-        """A new session with these settings.
-
-        Raises:
-            SourceError: If ONNX Runtime refuses the model.
-        """
-        return OnnxRunner(self.path, self.settings)
-
-
-def candidates(path: Path, *, cores: int | None = None) -> tuple[OnnxCandidate, ...]:
-    """The ways of running a file on a CPU that are worth measuring, simplest first.
-
-    The first is what ONNX Runtime does by itself: all cores, all optimisations.
-
-    Args:
-        path: The model file.
-        cores: Number of cores to plan for; those this process may use by default.
-    """
-    available = cores if cores is not None else len(os.sched_getaffinity(0))
-    settings = {"default": {}, "one-thread": {"intra_op_thread_count": "1"}}
-    if available < 2:
-        del settings["one-thread"]
-    if available >= 4:
-        settings[f"threads-{available // 2}"] = {"intra_op_thread_count": str(available // 2)}
-    settings["graph-extended"] = {"optimization.graph.level": "1"}
-    return tuple(OnnxCandidate(name=name, path=path, settings=chosen) for name, chosen in settings.items())

@@ -12,6 +12,7 @@ from aitune.records.evidence import Tuning
 from aitune.tensorrt.proof import domains_of, ranges_of
 from aitune.tuning.candidate import Candidate
 from aitune.tuning.choose import choose
+from aitune.tuning.goal import Goal
 from aitune.tuning.measure import Clock
 from aitune.tuning.progress import SILENT, Progress
 
@@ -45,32 +46,35 @@ def contest(
         ``model`` or ``plan``. Equally fast ones: the model, which serves on every host.
     """
     domains, ranges = domains_of(model), ranges_of(model)
-    baseline = candidates[0].open()
-    try:
-        choice = choose(
-            candidates,
-            baseline,
-            lambda rows: synthetic_inputs(model.inputs, domains, ranges.shapes("typical", batch=rows), _SEED),
-            model.outputs,
-            batched=model.max_batch_size is not None,
-            limit=model.max_batch_size or 1,
-            fixed_batch=True,
-            least_batch=1,
-            objective=objective,
-            seconds=seconds,
-            clock=clock,
-            progress=progress,
-        )
-    finally:
-        baseline.close()
+    goal = Goal(
+        objective=objective,
+        batched=model.max_batch_size is not None,
+        limit=model.max_batch_size or 1,
+        fixed_batch=True,
+        seconds=seconds,
+    )
+    choice = choose(
+        candidates,
+        lambda rows, label="typical", /: synthetic_inputs(
+            model.inputs, domains, ranges.shapes(label, batch=rows), _SEED
+        ),
+        model.outputs,
+        goal,
+        clock=clock,
+        progress=progress,
+    )
     return _with(plan if choice.winner else model, choice.tuning)
 
 
 def _with(artifact: Artifact, tuning: Tuning) -> Artifact:
-    """The artifact with what was measured; its own settings stay, for a plan has none and the model keeps its own."""
+    """The artifact with what was measured added; its own settings stay, and a plan has none."""
     if artifact.evidence is None:
         return artifact
     before = artifact.evidence.tuning
-    settings = before.settings if before is not None else ()
-    kept = dataclasses.replace(tuning, settings=settings)
+    kept = dataclasses.replace(
+        tuning,
+        settings=before.settings if before is not None else (),
+        measurements=(*(before.measurements if before is not None else ()), *tuning.measurements),
+        rejected=(*(before.rejected if before is not None else ()), *tuning.rejected),
+    )
     return dataclasses.replace(artifact, evidence=dataclasses.replace(artifact.evidence, tuning=kept))

@@ -147,7 +147,7 @@ class PlanCandidate:
         self.name = name
         self.settings: Mapping[str, str] = {}
         self.precision = precision
-        self.path: Path | None = path
+        self.model_file: Path | None = None  # the file that all share is the plan
         self._plan = path
         self._trt = trt
 

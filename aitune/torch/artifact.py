@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,19 @@ import torch
 from torch import nn
 
 from aitune.errors import BatchingError, SourceError
-from aitune.onnx.session import candidates
+from aitune.numerics.dtypes import Array
+from aitune.onnx.candidates import discard_losers
+from aitune.onnx.measuring import Measured
 from aitune.onnx.workspace import workspace_folder
 from aitune.records import ONNXArtifact
 from aitune.records.interface import Interface
-from aitune.torch.arrays import to_array
+from aitune.torch.arrays import to_array, to_tensor
+from aitune.torch.execution import call, settled
 from aitune.torch.exporting import Exported, export
 from aitune.torch.observation import Observation, observe
 from aitune.torch.verification import verify
+from aitune.tuning.accuracy import Check
+from aitune.tuning.admission import Ask
 from aitune.tuning.finish import finish
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.shapes import Ranges, ShapeRange
@@ -43,6 +48,12 @@ def tune(
     tune: bool = True,
     tune_seconds: float = 60.0,
     objective: str = "throughput",
+    p95_ms: float | None = None,
+    precision: Collection[str] = ("fp32",),
+    device: str = "cpu",
+    accuracy: Check | None = None,
+    cache: bool = True,
+    isolate: bool = True,
     keep_samples: str = "synthetic",
     workspace: Path | None = None,
     progress: Progress = SILENT,
@@ -64,6 +75,12 @@ def tune(
         tune: Whether to measure.
         tune_seconds: Budget of the measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
+        p95_ms: See :func:`aitune.onnx.tune`; so for the next five.
+        precision: What candidates may compute in; by default numbers never change.
+        device: ``"cpu"`` or ``"cuda"``.
+        accuracy: Your own check of a candidate.
+        cache: Whether to remember measurements.
+        isolate: Whether to measure every candidate in a process of its own.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         workspace: Folder for the files; a new one in the cache by default.
         progress: Told of every step.
@@ -89,9 +106,18 @@ def tune(
     progress.done()
     with workspace_folder(workspace) as folder:
         exported = export(observation, folder / "model.onnx", opset=opset, progress=progress)
-        artifact = _finished(
-            exported, max_batch_size, max_shapes, tune, tune_seconds, objective, keep_samples, progress
+        measuring = Measured(
+            tune=tune,
+            seconds=tune_seconds,
+            objective=objective,
+            p95_ms=p95_ms,
+            precision=tuple(precision),
+            device=device,
+            accuracy=accuracy,
+            cache=cache,
+            isolate=isolate,
         )
+        artifact = _finished(exported, max_batch_size, max_shapes, measuring, keep_samples, progress)
         _check_largest(exported, artifact)
     if move_batch_axis and max_batch_size != 0:
         _check_batched(artifact)
@@ -102,26 +128,24 @@ def _finished(
     exported: Exported,
     max_batch_size: int | None,
     max_shapes: Shapes | None,
-    measure: bool,
-    seconds: float,
-    objective: str,
+    measuring: Measured,
     keep_samples: str,
     progress: Progress,
 ) -> ONNXArtifact:
     observation = exported.observation
     names = [port.name for port in exported.interface.inputs]
+    samples = _recorded(observation, names)
     try:
         artifact = finish(
             exported.path,
             exported.interface,
             _ranges(observation, exported.interface, max_shapes),
             [domain for domain in observation.domains if domain.name in names],
-            candidates(exported.path),
+            measuring.candidates(exported.path, samples),
             requested_max_batch_size=max_batch_size,
-            tune=measure,
-            seconds=seconds,
-            objective=objective,
-            samples=_recorded(observation, names),
+            **measuring.options(),
+            reference=_reference(observation, names),
+            samples=samples,
             keep_samples=keep_samples,
             provenance=_provenance(exported),
             notes=(*observation.notes, *exported.notes),
@@ -132,6 +156,7 @@ def _finished(
             raise
         advice = f"the batch lies on {observation.batch_elsewhere}: --move-batch-axis moves it to axis 0"
         raise BatchingError(str(error), hint=advice) from error
+    discard_losers(exported.path, artifact.path)
     if not isinstance(artifact, ONNXArtifact):
         raise SourceError(f"an ONNX file was expected, found {artifact.format}")
     return _with_place(artifact, observation.batch_elsewhere)
@@ -177,6 +202,20 @@ def _recorded(observation: Observation, names: Sequence[str]) -> list[dict[str, 
         for sample in observation.samples
         if observation.fits(sample)
     ]
+
+
+def _reference(observation: Observation, names: Sequence[str]) -> Ask | None:
+    """The module itself as candidates are compared with it; None where the file lacks one of its inputs."""
+    if {spec.name for spec in observation.inputs} != set(names):
+        return None
+
+    def ask(request: Mapping[str, Array]) -> dict[str, Array]:
+        tensors = [to_tensor(request[spec.name], spec.dtype, observation.device) for spec in observation.inputs]
+        with settled(observation.flat):
+            answer = call(observation.flat, *tensors, what="forward")
+        return {spec.name: to_array(item) for spec, item in zip(observation.outputs, answer, strict=True)}
+
+    return ask
 
 
 def _provenance(exported: Exported) -> tuple[tuple[str, str], ...]:

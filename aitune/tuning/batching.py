@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aitune.numerics import Tolerance, varied
+from aitune.numerics import Array, Tolerance, varied
 from aitune.records import DType, TensorSpec
 from aitune.records.evidence import Batching, InputDomain, Trial
 from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.rows import Rows
 from aitune.tuning.runner import Runner
 from aitune.tuning.scene import Scene, Shapes, Subject, count_runs
 from aitune.tuning.shapes import Ranges
@@ -40,6 +41,8 @@ def prove_batching(
     *,
     max_batch_size: int,
     tolerances: Mapping[str, Tolerance] | None = None,
+    samples: Sequence[Mapping[str, Array]] = (),
+    made_up: bool = True,
     seed: int = _SEED,
     progress: Progress = SILENT,
 ) -> Batching:
@@ -54,6 +57,8 @@ def prove_batching(
         ranges: Shapes; their first axes are replaced by the batch sizes.
         max_batch_size: Largest batch that will be allowed, at least 1; 1, 2 and 3 rows are tried in any case.
         tolerances: Wider tolerances by output, e.g. where a float32 output is computed in float16.
+        samples: Recorded requests: their rows are tried among the made-up ones, at the shapes they have.
+        made_up: Whether made-up rows may be used; else all are those of the samples, cut or repeated to size.
         seed: Seed of the made-up rows.
         progress: Told of every run.
 
@@ -65,9 +70,13 @@ def prove_batching(
         return Batching(verdict="unbatched", reason=reason)
     subject = Subject(
         runner=runner,
-        inputs=tuple(inputs),
+        rows=Rows(
+            inputs=tuple(inputs),
+            domains=_telling(inputs, domains),
+            samples=tuple(samples),
+            made_up=made_up,
+        ),
         outputs=tuple(outputs),
-        domains=_telling(inputs, domains),
         tolerances=tolerances or {},
         seed=seed,
         progress=progress,

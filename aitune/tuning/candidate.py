@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from aitune.tuning.runner import Runner
 
-__all__ = ["Candidate"]
+__all__ = ["Candidate", "Launch", "open_here"]
 
 
 class Candidate(Protocol):
@@ -19,6 +20,9 @@ class Candidate(Protocol):
     Attributes:
         name: Short and unique, e.g. ``"default"`` or ``"threads-2"``.
         settings: What Triton must carry in ``parameters`` to run it the same way; may be empty.
+        precision: What it computes in: ``"fp32"`` for the model's own numbers, whatever they are.
+        model_file: The model file that it runs where that is one of its own; None for the one that all share. It is
+            made no later than by :meth:`open`.
     """
 
     @property
@@ -31,6 +35,16 @@ class Candidate(Protocol):
         """Triton ``parameters``."""
         ...
 
+    @property
+    def precision(self) -> str:
+        """What it computes in."""
+        ...
+
+    @property
+    def model_file(self) -> Path | None:
+        """Its own model file."""
+        ...
+
     def open(self) -> Runner:
         """A new runner, which the caller closes.
 
@@ -41,3 +55,12 @@ class Candidate(Protocol):
             SourceError: If the runtime cannot load the model under these settings.
         """
         ...
+
+
+Launch = Callable[[Candidate], Runner]
+"""Opens a candidate for measuring, e.g. in a process of its own, which may crash without harm."""
+
+
+def open_here(candidate: Candidate) -> Runner:
+    """Open a candidate in this process."""
+    return candidate.open()

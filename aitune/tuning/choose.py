@@ -6,24 +6,31 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aitune.errors import AituneError, SourceError, UsageError
-from aitune.numerics import Array, compare
+from aitune.errors import SourceError, UsageError
+from aitune.numerics import Array
 from aitune.records import TensorSpec
-from aitune.records.evidence import Tuning
-from aitune.tuning.candidate import Candidate
+from aitune.records.evidence import Measurement, Tried, Tuning
+from aitune.tuning.accuracy import Judge
+from aitune.tuning.admission import Admission, Ask
+from aitune.tuning.candidate import Candidate, Launch, open_here
+from aitune.tuning.goal import OBJECTIVES, Goal
+from aitune.tuning.journal import Journal
 from aitune.tuning.largest import useful_batch
-from aitune.tuning.ledger import Ledger, Requests, runs_of
-from aitune.tuning.measure import MIN_ROUNDS, Clock, Times, measure_in_turns, median_interval, ratios
+from aitune.tuning.ledger import Ledger, Point, Requests
+from aitune.tuning.measure import Clock, Times
+from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
-from aitune.tuning.runner import Runner
+from aitune.tuning.survey import survey
+from aitune.tuning.verdicts import EQUIVALENT, comparison, hopeless, too_few, winner_of
 
-__all__ = ["EQUIVALENT", "OBJECTIVES", "Choice", "choose", "winner_of"]
+__all__ = ["EQUIVALENT", "OBJECTIVES", "Choice", "Goal", "choose", "winner_of"]
 
-OBJECTIVES = ("throughput", "latency")
-EQUIVALENT = 0.03
-"""Candidates within this share of the best count as equally fast, and the simplest of them is taken."""
-_RUNS_TO_DECIDE = 8
-"""Runs that each candidate needs at least: warming up, comparing answers, five rounds."""
+_RUNS_TO_DECIDE = 12
+"""Runs that each candidate needs at least: warming up, comparing answers, some rounds."""
+_SURVEY_SHARE = 0.15
+"""Share of the budget that is kept for the other sizes and batches, which inform and do not decide."""
+
+Tensors = Mapping[str, Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,206 +50,201 @@ class Choice:
 
 def choose(
     candidates: Sequence[Candidate],
-    baseline: Runner,
     requests: Requests,
     outputs: Sequence[TensorSpec],
+    goal: Goal,
     *,
-    batched: bool,
-    limit: int = 1,
-    fixed_batch: bool = False,
-    least_batch: int = 1,
-    objective: str = "throughput",
-    seconds: float = 60.0,
+    judge: Judge | None = None,
+    reference: Ask | None = None,
+    samples: Sequence[Tensors] = (),
+    labels: Sequence[str] = ("typical",),
+    launch: Launch = open_here,
+    journal: Journal | None = None,
     clock: Clock = time.perf_counter,
     progress: Progress = SILENT,
 ) -> Choice:
     """Measure, and choose the largest useful batch and the winning candidate.
 
-    The batch is found with the first candidate; all candidates that give its answers are then measured in turns, at
-    that batch for throughput, at one row for latency.
+    The batch is found with the first candidate; all candidates that give the source's answers are then measured in
+    turns, at that batch for throughput, at one row for latency. A winner that is another than the first goes on to look
+    for a larger batch of its own.
 
     Args:
         candidates: Simplest first, names unique; the first is the baseline.
-        baseline: The open runner of the first; not closed.
         requests: Makes valid requests.
         outputs: Outputs, for comparing answers.
-        batched: Whether batching was proved.
-        limit: Largest batch that may be tried.
-        fixed_batch: Whether the largest batch is ``limit``, whatever its speed.
-        least_batch: The largest batch is at least this, because users send it.
-        objective: ``"throughput"`` (rows per second) or ``"latency"`` (of one row).
-        seconds: Budget, in seconds.
+        goal: What the winner must be best at.
+        judge: Compares answers; by default with the table of tolerances.
+        reference: The source model itself; by default the first candidate stands for it.
+        samples: Recorded requests, whose answers are compared as well.
+        labels: Shapes that differ from each other, the typical one among them.
+        launch: Opens a candidate for measuring.
+        journal: Knows what was measured before.
         clock: Tells the time.
         progress: Told of every round.
 
     Raises:
-        UsageError: If the objective is unknown or two candidates have one name.
-        SourceError: If the baseline does not run.
+        UsageError: If two candidates have one name.
+        SourceError: If no candidate runs.
     """
     names = [candidate.name for candidate in candidates]
-    if objective not in OBJECTIVES or len(set(names)) != len(names):
-        wrong = f"objective {objective!r}" if objective not in OBJECTIVES else f"candidates {names}"
-        raise UsageError(f"{wrong} cannot be tuned: objectives are {', '.join(OBJECTIVES)}, names must be unique")
-    ledger = Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
-    batch, why = limit, f"batch {limit} was asked for"
-    if batched and not fixed_batch:
-        batch, why = useful_batch(names[0], baseline, requests, limit, max(1, least_batch), ledger)
-    rows = None
-    if batched:
-        rows = _affordable(baseline, requests, batch, len(candidates), ledger) if objective == "throughput" else 1
-    winner, reason, rejected = _measure_candidates(candidates, baseline, requests(rows), outputs, rows or 1, ledger)
-    tuning = Tuning(
-        objective=objective,
-        winner=names[winner],
-        reason=f"{reason}; {why}" if batched else reason,
-        settings=tuple(candidates[winner].settings.items()),
-        measurements=tuple(ledger.measured.values()),
-        rejected=tuple(rejected.items()),
+    if len(set(names)) != len(names):
+        raise UsageError(f"candidates {names} cannot be tuned: names must be unique")
+    ledger = Ledger(
+        clock=clock,
+        deadline=clock() + goal.seconds,
+        seconds=goal.seconds,
+        progress=progress,
+        journal=journal or Journal(),
     )
-    return Choice(tuning=tuning, winner=winner, max_batch_size=batch if batched else None)
+    with Pool(candidates, launch, clock=clock) as pool:
+        admission = Admission(pool, requests, ledger, judge or Judge(outputs), reference, samples)
+        contest = _Contest(candidates, pool, requests, goal, ledger, admission, labels)
+        return contest.decide()
 
 
-def _affordable(runner: Runner, requests: Requests, batch: int, candidates: int, ledger: Ledger) -> int:
-    """The batch at which all candidates can be measured in the time that is left: the largest, or a power of two."""
-    feed = requests(batch)
-    start = ledger.clock()
-    runner.run(feed)
-    needed = (ledger.clock() - start) * candidates * _RUNS_TO_DECIDE
-    if needed <= ledger.left():
-        return batch
-    return 1 << max(0, int(batch * max(0.0, ledger.left()) / needed).bit_length() - 1)
+@dataclass(slots=True)
+class _Contest:
+    """One choice on its way."""
 
+    candidates: Sequence[Candidate]
+    pool: Pool
+    requests: Requests
+    goal: Goal
+    ledger: Ledger
+    admission: Admission
+    labels: Sequence[str]
 
-def winner_of(times_s: Mapping[str, Sequence[float]], order: Sequence[str]) -> tuple[str, bool]:
-    """The first in ``order`` that is as fast as the fastest within 3 %, and whether that is certain.
+    @property
+    def order(self) -> list[str]:
+        return [candidate.name for candidate in self.candidates]
 
-    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 3 %, and no
-    other can still turn out more than 3 % faster than the winner. Fewer than five rounds decide nothing: then it is the
-    first in ``order``, uncertain.
+    def decide(self) -> Choice:
+        batch, why = self._first_batch()
+        rows = self._rows(batch)
+        self.admission.admit(self.candidates, rows)
+        times = self._measure_all(rows or 1, self.requests(rows))
+        winner, reason = self._winner(times, rows or 1)
+        if winner != self.order[0]:
+            batch, why = self._own_batch(winner, batch, why)
+        if self.goal.batched:
+            reason = f"{reason}; {why}"
+        admitted = [name for name in self.order if name not in self.admission.rejected]
+        survey(self.pool, self.requests, self.ledger, admitted, winner, batch if self.goal.batched else 1, self.labels,
+               batched=self.goal.batched)  # fmt: skip
+        return Choice(
+            tuning=self._record(winner, reason),
+            winner=self.order.index(winner),
+            max_batch_size=batch if self.goal.batched else None,
+        )
 
-    Args:
-        times_s: Seconds per run, round by round.
-        order: Names, simplest first.
+    def _first_batch(self) -> tuple[int, str]:
+        """The largest batch as the first candidate has it."""
+        goal = self.goal
+        if not goal.batched or goal.fixed_batch:
+            return goal.limit, f"batch {goal.limit} was asked for"
+        return useful_batch(
+            self.order[0], self.pool, self.requests, goal.limit, max(1, goal.least_batch), self.ledger,
+            p95_s=goal.p95_s,
+        )  # fmt: skip
 
-    >>> winner_of({"a": [1.0] * 5, "b": [0.99] * 5, "c": [2.0] * 5}, ["a", "b", "c"])
-    ('a', True)
-    >>> winner_of({"a": [1.0], "b": [0.5]}, ["a", "b"])
-    ('a', False)
-    """
-    present = [name for name in order if name in times_s]
-    if _too_few(times_s):
-        return present[0], False
-    fastest = min(present, key=lambda name: median_interval(times_s[name]).median)
-    certain = True
-    for name in present:
-        ratio = ratios(times_s[name], times_s[fastest])
-        certain = certain and (ratio.high <= 1 + EQUIVALENT or ratio.low > 1 + EQUIVALENT)
-        if ratio.median <= 1 + EQUIVALENT:
-            return name, certain and _unbeaten(times_s, name)
-    return fastest, certain
+    def _own_batch(self, winner: str, batch: int, why: str) -> tuple[int, str]:
+        """A larger batch, where the winner has a use for it that the first candidate had not."""
+        goal = self.goal
+        if not goal.batched or goal.fixed_batch or goal.objective != "throughput":
+            return batch, why
+        larger, reason = useful_batch(
+            winner, self.pool, self.requests, goal.limit, batch, self.ledger, start=batch, p95_s=goal.p95_s,
+            keep_share=_SURVEY_SHARE,
+        )  # fmt: skip
+        return (larger, reason) if larger > batch else (batch, why)
 
+    def _rows(self, batch: int) -> int | None:
+        """How many rows the candidates are compared at: for throughput the largest batch that fits into the budget."""
+        if not self.goal.batched:
+            return None
+        if self.goal.objective == "latency":
+            return 1
+        request = self.requests(batch)
+        name = self.order[0]
+        cost: float = self.ledger.step(
+            f"one run of batch {batch} of {name}", lambda: float(sum(self.pool.turn(name, request)(1)))
+        )
+        left = max(0.0, self.ledger.left() - self.goal.seconds * _SURVEY_SHARE)
+        needed = cost * len(self.candidates) * _RUNS_TO_DECIDE
+        return batch if needed <= left else 1 << max(0, int(batch * left / needed).bit_length() - 1)
 
-def _too_few(times_s: Mapping[str, Sequence[float]]) -> bool:
-    return len(times_s) > 1 and min(map(len, times_s.values())) < MIN_ROUNDS
-
-
-def _unbeaten(times_s: Mapping[str, Sequence[float]], winner: str) -> bool:
-    """Whether no other can still turn out more than 3 % faster than the winner."""
-    return all(ratios(times_s[winner], times_s[name]).high <= 1 + EQUIVALENT for name in times_s)
-
-
-def _measure_candidates(
-    candidates: Sequence[Candidate],
-    baseline: Runner,
-    feed: Mapping[str, Array],
-    outputs: Sequence[TensorSpec],
-    rows: int,
-    ledger: Ledger,
-) -> tuple[int, str, dict[str, str]]:
-    """Index of the winner, a sentence with the numbers, and those that were not allowed to win."""
-    order = [candidate.name for candidate in candidates]
-    expected = baseline.run(feed)
-    runners = {order[0]: baseline}
-    rejected: dict[str, str] = {}
-    try:
-        for candidate in candidates[1:]:
-            problem = _admit(candidate, runners, feed, expected, outputs)
-            if problem:
-                rejected[candidate.name] = problem
-        ledger.progress.start(f"measuring {len(runners)} candidates", None)
+    def _measure_all(self, rows: int, request: Tensors) -> Times:
+        ledger = self.ledger
+        contenders = [name for name in self.order if name not in self.admission.rejected]
+        ledger.progress.start(f"measuring {len(contenders)} candidates", None)
         try:
-            times = measure_in_turns(
-                {name: runs_of(runner, feed) for name, runner in runners.items()},
-                seconds=max(0.0, ledger.left()),
-                clock=ledger.clock,
-                settled=lambda found: winner_of(found, order)[1],
-                progress=ledger.progress,
+            times = ledger.measure(
+                f"{', '.join(contenders)} at {rows} rows",
+                lambda: {name: self.pool.turn(name, request) for name in contenders},
+                {name: Point(name, rows) for name in contenders},
+                seconds=ledger.left() - self.goal.seconds * _SURVEY_SHARE,
+                settled=lambda found: winner_of(found, self.order)[1],
+                hopeless=hopeless,
             )
         finally:
             ledger.progress.done()
-    finally:
-        for name, runner in runners.items():
-            if name != order[0]:
-                runner.close()
-    rejected |= times.failures
-    if not times.times_s:
-        raise SourceError(f"no candidate runs: {rejected[order[0]]}")
-    ledger.keep(times, {name: (name, rows) for name in runners})
-    name, certain = winner_of(times.times_s, order)
-    return order.index(name), _reason(name, certain, rows, order, times, ledger), rejected
+        self.admission.rejected |= times.failures
+        if not times.times_s:
+            raise SourceError(f"no candidate runs: {self.admission.rejected[self.order[0]]}")
+        for name in times.times_s:
+            found = ledger.measured[Point(name, rows)]
+            ledger.progress.note(f"{name}: {found.throughput_per_s:.4g} rows per second at batch {rows}")
+        return times
+
+    def _winner(self, times: Times, rows: int) -> tuple[str, str]:
+        """The winner, and a sentence with the numbers that decided."""
+        times_s, aside = times.times_s, ""
+        if self.goal.p95_s is not None:
+            late = {name: value for name, value in times.p95_s.items() if value > self.goal.p95_s}
+            if len(late) < len(times_s):
+                self.admission.rejected |= {
+                    name: f"takes {value * 1e3:.4g} ms at the 95th percentile, {self.goal.p95_ms:g} ms are allowed"
+                    for name, value in late.items()
+                }
+                times_s = {name: values for name, values in times_s.items() if name not in late}
+            else:
+                aside = f"; no candidate ends within {self.goal.p95_ms:g} ms at the 95th percentile"
+        name, certain = winner_of(times_s, self.order)
+        return name, self._reason(name, certain, rows, times_s) + aside
+
+    def _reason(self, winner: str, certain: bool, rows: int, times_s: Mapping[str, Sequence[float]]) -> str:
+        best = self.ledger.measured[Point(winner, rows)]
+        what = f"a batch of {rows}" if rows > 1 else "one request"
+        speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
+        if len(times_s) == 1:  # nothing to be uncertain about
+            return f"{speed}, the only candidate" + (" that may win" if len(self.order) > 1 else "")
+        if too_few(times_s):
+            return f"{speed}; too few rounds fit into the budget of {self.goal.seconds:g} s to prefer another"
+        beside = comparison(winner, times_s, self.order)
+        return f"{speed}, {beside}" + ("" if certain else "; the budget ended before that was certain")
+
+    def _record(self, winner: str, reason: str) -> Tuning:
+        return Tuning(
+            objective=self.goal.objective,
+            p95_ms=self.goal.p95_ms,
+            winner=winner,
+            reason=reason,
+            settings=tuple(self.candidates[self.order.index(winner)].settings.items()),
+            candidates=tuple(
+                Tried(name=one.name, precision=one.precision, settings=tuple(one.settings.items()))
+                for one in self.candidates
+            ),
+            measurements=_sorted(self.ledger.measured, self.order),
+            accuracy=tuple(self.admission.accuracy),
+            rejected=tuple(self.admission.rejected.items()),
+        )
 
 
-def _admit(
-    candidate: Candidate,
-    runners: dict[str, Runner],
-    feed: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    outputs: Sequence[TensorSpec],
-) -> str:
-    """Open a candidate and ask it what the baseline was asked; why it may not win, ``""`` when it may."""
-    try:
-        runner = candidate.open()
-    except AituneError as error:
-        return f"does not load: {error}"
-    try:
-        answer = runner.run(feed)
-        problem = _difference(answer, expected, outputs)
-    except AituneError as error:
-        problem = f"does not run: {error}"
-    except BaseException:
-        runner.close()
-        raise
-    if problem:
-        runner.close()
-    else:
-        runners[candidate.name] = runner
-    return " ".join(problem.split())
+def _sorted(measured: Mapping[Point, Measurement], order: Sequence[str]) -> tuple[Measurement, ...]:
+    """By shape, candidate and batch."""
 
+    def place(point: Point) -> tuple[bool, str, int, int]:
+        return point.shape != "typical", point.shape, order.index(point.candidate), point.batch
 
-def _difference(answer: Mapping[str, Array], expected: Mapping[str, Array], outputs: Sequence[TensorSpec]) -> str:
-    for spec in outputs:
-        if spec.name not in answer:
-            return f"lacks output {spec.name!r}"
-        found = compare(answer[spec.name], expected[spec.name], spec.dtype)
-        if not found.agrees:
-            return f"answers differently: output {spec.name!r}: {found.detail}"
-    return ""
-
-
-def _reason(winner: str, certain: bool, rows: int, order: Sequence[str], times: Times, ledger: Ledger) -> str:
-    best = ledger.measured[winner, rows]
-    what = f"a batch of {rows}" if rows > 1 else "one request"
-    speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
-    if len(times.times_s) == 1:  # nothing to be uncertain about
-        return f"{speed}, the only candidate" + (" that may win" if len(order) > 1 else "")
-    if _too_few(times.times_s):
-        return f"{speed}; too few rounds fit into the budget of {ledger.seconds:g} s to prefer another"
-    others = {name: ratios(values, times.times_s[winner]) for name, values in times.times_s.items() if name != winner}
-    nearest = min(others, key=lambda name: others[name].median)
-    ratio = others[nearest].median
-    equal = ratio <= 1 + EQUIVALENT
-    against = (
-        f"as fast as {nearest!r} within {EQUIVALENT:.0%}" if equal else f"{ratio:.2f} times as fast as {nearest!r}"
-    )
-    simpler = " and simpler" if equal and order.index(winner) < order.index(nearest) else ""
-    return f"{speed}, {against}{simpler}" + ("" if certain else "; the budget ended before that was certain")
+    return tuple(measured[point] for point in sorted(measured, key=place))

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aitune.errors import AituneError, SourceError, UsageError
-from aitune.numerics import Array, require_dtype, synthetic_inputs
+from aitune.numerics import Array, require_dtype
 from aitune.records import TensorSpec, TunedTensorSpec
-from aitune.records.evidence import InputDomain
 from aitune.records.shapes import Dim
+from aitune.tuning.rows import Rows
 from aitune.tuning.runner import Runner
 from aitune.tuning.shapes import Ranges
 
@@ -86,9 +86,8 @@ def _check_declared(spec: TensorSpec, array: Array, what: str) -> None:
 
 def observe(
     runner: Runner,
-    inputs: Sequence[TensorSpec],
     outputs: Sequence[TensorSpec],
-    domains: Sequence[InputDomain],
+    rows: Rows,
     ranges: Ranges,
 ) -> tuple[Observation, ...]:
     """Run the smallest, the typical and the largest shape, each once if they are equal.
@@ -103,7 +102,7 @@ def observe(
         if shapes in done:
             continue
         done.append(shapes)
-        sent, other = (synthetic_inputs(inputs, domains, shapes, seed) for seed in _SEEDS)
+        sent, other = (rows.request(shapes, seed) for seed in _SEEDS)
         what = f"at its {label} shape"
         again = {name: array.shape for name, array in run_checked(runner, other, outputs, what).items()}
         answer = run_checked(runner, sent, outputs, what)

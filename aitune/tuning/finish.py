@@ -18,15 +18,27 @@ from pathlib import Path
 import numpy as np
 
 from aitune.errors import AituneError, SourceError, UsageError
-from aitune.numerics import Array, Request, check_probe, make_probe, probe_request, require_dtype, write_samples
+from aitune.numerics import (
+    Array,
+    Request,
+    Tolerance,
+    check_probe,
+    make_probe,
+    probe_request,
+    require_dtype,
+    write_samples,
+)
 from aitune.numerics.samples import MAX_SAMPLE_BYTES, SAMPLE_FILE_NAME
 from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact, TensorSpec
 from aitune.records.artifact import Companion
 from aitune.records.evidence import Evidence, InputDomain, Probe
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface
-from aitune.tuning.candidate import Candidate
+from aitune.tuning.accuracy import Check
+from aitune.tuning.admission import Ask
+from aitune.tuning.candidate import Candidate, Launch, open_here
 from aitune.tuning.contract import Contract, Observation, make_contract, run_checked
+from aitune.tuning.facts import machine_facts, model_facts, processor
 from aitune.tuning.measure import Clock
 from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress
@@ -59,6 +71,13 @@ def finish(
     objective: str = "throughput",
     seconds: float = 60.0,
     batch_cap: int = BATCH_CAP,
+    p95_ms: float | None = None,
+    check: Check | None = None,
+    reference: Ask | None = None,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    launch: Launch = open_here,
+    cache: Path | None = None,
+    facts: Mapping[str, object] | None = None,
     samples: Sequence[Tensors] = (),
     keep_samples: str = "synthetic",
     provenance: Sequence[tuple[str, str]] = (),
@@ -87,6 +106,13 @@ def finish(
         objective: ``"throughput"`` or ``"latency"``.
         seconds: Budget of the measuring, in seconds.
         batch_cap: Largest batch that measuring may find by itself.
+        p95_ms: Time within which 95 % of the runs must end, in milliseconds.
+        check: The user's own check of a candidate's answers.
+        reference: The source model itself, whose answers candidates must give; the first candidate's by default.
+        tolerances: Wider tolerances by output, for the proof and the comparison.
+        launch: Opens a candidate for measuring, e.g. in a process of its own.
+        cache: Folder of journals, see :class:`aitune.tuning.journal.Journal`; None to remember nothing.
+        facts: What else decides the measurements, e.g. the version of the runtime, for the key of the journal.
         samples: Recorded requests, arrays by input name.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         provenance: (key, value) pairs to record; versions, machine class and the origin of the samples are added.
@@ -111,11 +137,24 @@ def finish(
         candidates=tuple(candidates),
         requested=requested_max_batch_size,
         progress=progress,
+        tolerances=tolerances or {},
     )
     _check_samples(job.inputs, samples)
-    measuring = Measuring(objective=objective, seconds=seconds, batch_cap=batch_cap, clock=clock) if tune else None
+    job = dataclasses.replace(job, samples=tuple({spec.name: one[spec.name] for spec in job.inputs} for one in samples))
+    measuring = Measuring(
+        objective=objective,
+        seconds=seconds,
+        batch_cap=batch_cap,
+        clock=clock,
+        p95_ms=p95_ms,
+        check=check,
+        reference=reference,
+        launch=launch,
+        cache=cache,
+        facts={**model_facts(file, interface), **machine_facts(), **(facts or {})} if tune and cache else {},
+    )
     with ExitStack() as stack:
-        found = settle(job, ranges, measuring, stack)
+        found = settle(job, ranges, measuring if tune else None, stack)
         contract = make_contract(
             job.inputs, job.outputs, found.observations, batch_axis=None if found.max_batch_size is None else 0
         )
@@ -126,17 +165,17 @@ def finish(
             [] if probe is None else _requests(found.runner, job, contract, found.observations, samples, keep_samples)
         )
         progress.done()
-    index = write_samples(file.parent, SAMPLE_FILE_NAME, requests, inputs=contract.inputs, outputs=contract.outputs)
+    own = found.winner.model_file
+    chosen, companions = (file, interface.companions) if own is None else (own, ())
+    index = write_samples(chosen.parent, SAMPLE_FILE_NAME, requests, inputs=contract.inputs, outputs=contract.outputs)
     if requests and index is None:
         remarks += (f"no sample is kept: the smallest request is larger than {MAX_SAMPLE_BYTES >> 20} MiB",)
     return _ARTIFACTS[interface.format](
-        path=file,
-        fingerprint=fingerprint_file(file),
+        path=chosen,
+        fingerprint=fingerprint_file(chosen),
         inputs=contract.inputs,
         outputs=contract.outputs,
-        companions=tuple(
-            Companion(name=name, fingerprint=fingerprint_file(file.parent / name)) for name in interface.companions
-        ),
+        companions=tuple(Companion(name=name, fingerprint=fingerprint_file(file.parent / name)) for name in companions),
         evidence=Evidence(
             batching=found.batching,
             inputs=marked,
@@ -144,7 +183,7 @@ def finish(
             samples=index,
             tuning=found.tuning,
             provenance=_provenance(provenance, samples),
-            notes=(*notes, *found.notes, *_busy(measuring), *contract.notes, *remarks),
+            notes=(*notes, *found.notes, *_busy(tune), *contract.notes, *remarks),
         ),
     )
 
@@ -238,10 +277,10 @@ def _label(sent: Tensors, observations: Sequence[Observation]) -> str:
     return next(same, "typical")
 
 
-def _busy(measuring: Measuring | None) -> tuple[str, ...]:
+def _busy(tune: bool) -> tuple[str, ...]:
     """A note when so much else ran that the measurements say more about the machine than about the model."""
     load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    if measuring is None or load <= 2 * cpus:
+    if not tune or load <= 2 * cpus:
         return ()
     return (f"the machine was busy while it was measured: load {load:.0f} on {cpus} processors",)
 
@@ -252,6 +291,7 @@ def _provenance(given: Sequence[tuple[str, str]], samples: Sequence[Tensors]) ->
         "python": platform.python_version(),
         "numpy": np.__version__,
         "machine": platform.machine(),
+        "cpu": processor(),
         "cpus": str(len(os.sched_getaffinity(0))),
         "samples": "recorded" if samples else "synthetic",
     }

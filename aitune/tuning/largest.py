@@ -1,20 +1,23 @@
-"""The largest batch that is worth having, found by doubling; each point is really run."""
+"""The largest batch that is worth having, found by doubling, then by halving the gap; each point is really run."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from aitune.errors import SourceError
-from aitune.tuning.ledger import Ledger, Requests, runs_of
-from aitune.tuning.measure import Clock, measure_in_turns, ratios
+from aitune.tuning.candidate import Candidate
+from aitune.tuning.ledger import Ledger, Point, Requests
+from aitune.tuning.measure import Clock, ratios
+from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
-from aitune.tuning.runner import Runner
 
 __all__ = ["MIN_GAIN", "largest_batch", "useful_batch"]
 
 MIN_GAIN = 0.05
-"""A larger batch must bring this share more rows per second, or it is not worth its wait."""
+"""A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
 _CHOICE_SHARE = 0.5
@@ -22,93 +25,168 @@ _CHOICE_SHARE = 0.5
 
 
 def largest_batch(
-    name: str,
-    runner: Runner,
+    candidate: Candidate,
     requests: Requests,
     limit: int,
     *,
+    p95_s: float | None = None,
     seconds: float = 30.0,
     clock: Clock = time.perf_counter,
     progress: Progress = SILENT,
 ) -> tuple[int, str]:
-    """The largest useful batch by doubling, and a sentence why.
+    """The largest useful batch of a candidate, and a sentence why.
 
-    A size is useful when it brings 5 % more rows per second than the largest useful one before it. Two sizes in a row
-    that do not end the search, so that one odd size does not.
+    A size is useful when twice the size brings 5 % more rows per second, and ends in time where there is a limit of
+    time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
+    first of them is halved until it is an eighth or a quarter of the batch.
 
     Args:
-        name: What to call the runner.
-        runner: Runs the model.
+        candidate: The model.
         requests: Makes a request of so many rows.
         limit: Largest size to try.
+        p95_s: Seconds within which 95 % of the runs must end; None for no limit.
         seconds: Budget, in seconds.
         clock: Tells the time.
         progress: Told of every round.
     """
     ledger = Ledger(clock=clock, deadline=clock() + seconds, seconds=seconds, progress=progress)
-    return useful_batch(name, runner, requests, limit, 1, ledger)
+    with Pool([candidate], clock=clock) as pool:
+        return useful_batch(candidate.name, pool, requests, limit, 1, ledger, p95_s=p95_s)
 
 
 def useful_batch(
-    name: str, runner: Runner, requests: Requests, limit: int, least: int, ledger: Ledger
+    name: str,
+    pool: Pool,
+    requests: Requests,
+    limit: int,
+    least: int,
+    ledger: Ledger,
+    *,
+    start: int = 1,
+    p95_s: float | None = None,
+    keep_share: float = _CHOICE_SHARE,
 ) -> tuple[int, str]:
-    """:func:`largest_batch` on the clock and budget of ``ledger``, and at least ``least``, which users send."""
-    ledger.progress.start("finding the largest useful batch", None)
+    """:func:`largest_batch` on the clock and budget of ``ledger``.
+
+    Args:
+        name: The candidate.
+        pool: Where it is open.
+        requests: Makes a request of so many rows.
+        limit: Largest size to try.
+        least: The answer is at least this, for users send it.
+        ledger: Clock and budget.
+        start: Size that is known to be useful.
+        p95_s: Seconds within which 95 % of the runs must end.
+        keep_share: Share of the budget that is not spent here.
+    """
+    search = _Search(name, pool, requests, limit, ledger, p95_s, keep_share, best=start)
+    ledger.progress.start(f"finding the largest useful batch of {name!r}", None)
     try:
-        best, why = _double(name, runner, requests, limit, ledger)
+        search.double()
+        search.halve()
     finally:
         ledger.progress.done()
+    best, why = search.best, search.why or f"batch {limit} is the largest that was allowed"
     if best < min(least, limit):
         return min(least, limit), f"batch {min(least, limit)} is what users send, though {why}"
     return best, why
 
 
-def _double(name: str, runner: Runner, requests: Requests, limit: int, ledger: Ledger) -> tuple[int, str]:
-    best = size = 1
-    misses = 0
-    why = f"batch {limit} is the largest that was allowed"
-    while size < limit and misses < 2:
-        size = min(2 * size, limit)
-        known = ledger.measured.get((name, best))
-        needed = known.p50_us * 1e-6 * size / best * 5 if known else 0.0
-        if needed >= ledger.left() - ledger.seconds * _CHOICE_SHARE:
-            return best, f"larger batches than {best} did not fit into the budget of {ledger.seconds:g} s"
-        gain, failure = _gain(name, runner, requests, best, size, ledger)
-        if failure:
-            return best, f"batch {size} does not run ({failure})"
-        if gain > MIN_GAIN:
-            best, misses = size, 0
-            why = f"batch {limit} is the largest that was allowed"
-        elif misses == 0:
-            why = f"batch {size} brings {gain:+.0%} rows per second over batch {best}, less than {MIN_GAIN:.0%}"
-            misses = 1
-        else:
-            misses += 1
-    return best, why
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One comparison: the share of rows per second that the larger size brings, and why it is out of question."""
+
+    gain: float
+    stop: str = ""
 
 
-def _gain(name: str, runner: Runner, requests: Requests, small: int, large: int, ledger: Ledger) -> tuple[float, str]:
-    """How many more rows per second the larger batch brings, as a share; or why it does not run."""
-    feeds = {str(small): requests(small), str(large): requests(large)}
-    target = large / small / (1 + MIN_GAIN)
+@dataclass(slots=True)
+class _Search:
+    """The state of the search: ``best`` is useful, ``ceiling`` is the smallest size above it that is not."""
 
-    def settled(times: Mapping[str, Sequence[float]]) -> bool:
-        if len(times) < 2:
-            return True
-        longer = ratios(times[str(large)], times[str(small)])
-        return longer.high < target or longer.low > target
+    name: str
+    pool: Pool
+    requests: Requests
+    limit: int
+    ledger: Ledger
+    p95_s: float | None
+    keep_share: float
+    best: int = 1
+    ceiling: int = 0
+    hard: bool = False
+    why: str = ""
 
-    times = measure_in_turns(
-        {key: runs_of(runner, feed) for key, feed in feeds.items()},
-        seconds=min(ledger.left(), ledger.seconds * _STEP_SHARE),
-        clock=ledger.clock,
-        settled=settled,
-        progress=ledger.progress,
-    )
-    if str(small) in times.failures:
-        raise SourceError(f"{name} does not run at batch {small}: {times.failures[str(small)]}")
-    ledger.keep(times, {key: (name, int(key)) for key in feeds})
-    if str(large) in times.failures:
-        return 0.0, times.failures[str(large)]
-    longer = ratios(times.times_s[str(large)], times.times_s[str(small)])
-    return large / small / longer.median - 1, ""
+    def double(self) -> None:
+        """Twice as much, until two sizes in a row do not pay, or one cannot be."""
+        size, misses = self.best, 0
+        while size < self.limit and misses < 2 and not self.hard:
+            size = min(2 * size, self.limit)
+            if not self._affordable(size):
+                self.ceiling = 0
+                self.why = f"larger batches than {self.best} did not fit into the budget of {self.ledger.seconds:g} s"
+                return
+            step = self._compare(size)
+            if step.stop:
+                self._stop(size, step)
+            elif step.gain > MIN_GAIN:
+                self.best, misses, self.ceiling, self.why = size, 0, 0, ""
+            else:
+                misses += 1
+                self._miss(size, step)
+
+    def halve(self) -> None:
+        """Sizes between the two, as long as the difference matters."""
+        while self.ceiling - self.best > max(1, self.best // (8 if self.hard else 4)):
+            size = (self.best + self.ceiling) // 2
+            if not self._affordable(size):
+                return
+            step = self._compare(size)
+            if step.stop:
+                self._stop(size, step)
+            elif step.gain > MIN_GAIN * math.log2(size / self.best):
+                self.best = size
+            else:
+                self.ceiling = size
+
+    def _stop(self, size: int, step: _Step) -> None:
+        self.ceiling, self.hard, self.why = size, True, f"batch {size} {step.stop}"
+
+    def _miss(self, size: int, step: _Step) -> None:
+        if not self.ceiling:
+            self.ceiling = size
+            less = f"less than {MIN_GAIN:.0%}"
+            self.why = f"batch {size} brings {step.gain:+.0%} rows per second over batch {self.best}, {less}"
+
+    def _affordable(self, size: int) -> bool:
+        known = self.ledger.measured.get(Point(self.name, self.best))
+        needed = known.p50_us * 1e-6 * size / self.best * 5 if known else 0.0
+        return needed < self.ledger.left() - self.ledger.seconds * self.keep_share
+
+    def _compare(self, size: int) -> _Step:
+        small, large = str(self.best), str(size)
+        sizes = {small: self.best, large: size}
+        target = size / self.best / (1 + MIN_GAIN * math.log2(size / self.best))
+
+        def settled(times: Mapping[str, Sequence[float]]) -> bool:
+            if len(times) < 2:
+                return True
+            longer = ratios(times[large], times[small])
+            return longer.high < target or longer.low > target
+
+        ledger = self.ledger
+        times = ledger.measure(
+            f"batch {small} and {large} of {self.name}",
+            lambda: {word: self.pool.turn(self.name, self.requests(rows)) for word, rows in sizes.items()},
+            {word: Point(self.name, rows) for word, rows in sizes.items()},
+            seconds=min(ledger.left(), ledger.seconds * _STEP_SHARE),
+            settled=settled,
+        )
+        if small in times.failures:
+            raise SourceError(f"{self.name} does not run at batch {small}: {times.failures[small]}")
+        if large in times.failures:
+            return _Step(0.0, f"does not run ({times.failures[large]})")
+        if self.p95_s is not None and times.p95_s[large] > self.p95_s:
+            return _Step(0.0, f"takes {times.p95_s[large] * 1e3:.4g} ms at the 95th percentile")
+        gain = size / self.best / ratios(times.times_s[large], times.times_s[small]).median - 1
+        ledger.progress.note(f"{self.name}: batch {size} brings {gain:+.0%} rows per second over batch {self.best}")
+        return _Step(gain)

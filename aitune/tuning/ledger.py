@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 from aitune.numerics import Array
 from aitune.records.evidence import Measurement
-from aitune.tuning.measure import Clock, Times, median_interval
+from aitune.tuning.journal import Journal
+from aitune.tuning.measure import ByName, Clock, Times, Turn, measure_in_turns, median_interval
 from aitune.tuning.progress import Progress
-from aitune.tuning.runner import Runner
 
-__all__ = ["Ledger", "Requests", "runs_of"]
+__all__ = ["Ledger", "Point", "Requests"]
 
-Requests = Callable[[int | None], Mapping[str, Array]]
-"""A request at the typical shape with so many rows; None for a model that does not batch."""
+
+class Requests(Protocol):
+    """Makes a request of so many rows at one of the shapes; None rows for a model that does not batch."""
+
+    def __call__(self, rows: int | None, label: str = "typical", /) -> Mapping[str, Array]:
+        """The request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one row of measurements is about.
+
+    Attributes:
+        candidate: Name of the candidate.
+        batch: Rows per run.
+        shape: ``"smallest"``, ``"typical"`` or ``"largest"``.
+    """
+
+    candidate: str
+    batch: int
+    shape: str = "typical"
 
 
 @dataclass(slots=True)
@@ -26,35 +47,88 @@ class Ledger:
         deadline: When the budget ends, on that clock.
         seconds: The whole budget, in seconds.
         progress: Told of every round.
-        measured: Measurements by candidate and batch size.
+        journal: Knows steps that were taken before.
+        measured: Measurements by what they are about.
+        replayed_s: Seconds that the steps known before had taken.
     """
 
     clock: Clock
     deadline: float
     seconds: float
     progress: Progress
-    measured: dict[tuple[str, int], Measurement] = field(default_factory=dict)
+    journal: Journal = field(default_factory=Journal)
+    measured: dict[Point, Measurement] = field(default_factory=dict)
+    replayed_s: float = 0.0
 
     def left(self) -> float:
-        """Seconds that are left of the budget."""
-        return self.deadline - self.clock()
+        """Seconds that are left of the budget, counting those of steps that were known before."""
+        return self.deadline - self.clock() - self.replayed_s
 
-    def keep(self, times: Times, meaning: Mapping[str, tuple[str, int]]) -> None:
-        """Make measurements of times; ``meaning`` tells candidate and batch of each name."""
+    def step(self, name: str, take: Callable[[], Any]) -> Any:
+        """:meth:`Journal.step`, its time counted whether it was taken now or before."""
+
+        def take_timed() -> Any:
+            start = self.clock()
+            found = take()
+            return {"found": found, "seconds": self.clock() - start}
+
+        known = name in self.journal
+        entry = self.journal.step(name, take_timed)
+        if known:
+            self.replayed_s += entry["seconds"]
+        return entry["found"]
+
+    def measure(
+        self,
+        step: str,
+        contestants: Callable[[], Mapping[str, Turn]],
+        meaning: Mapping[str, Point],
+        *,
+        seconds: float,
+        settled: Callable[[ByName], bool],
+        hopeless: Callable[[ByName], Collection[str]] = lambda times: (),
+    ) -> Times:
+        """Measure in turns as one step, and keep a measurement of each.
+
+        Args:
+            step: Name of the step.
+            contestants: Makes what is run; not called when the step is known.
+            meaning: What each is about, by name.
+            seconds: Budget of the step.
+            settled: See :func:`~aitune.tuning.measure.measure_in_turns`.
+            hopeless: The same.
+        """
+
+        def take() -> Any:
+            return asdict(
+                measure_in_turns(
+                    contestants(),
+                    seconds=max(0.0, seconds),
+                    clock=self.clock,
+                    settled=settled,
+                    hopeless=hopeless,
+                    progress=self.progress,
+                )
+            )
+
+        times = Times(**self.step(step, take))
+        self._keep(times, meaning)
+        return times
+
+    def _keep(self, times: Times, meaning: Mapping[str, Point]) -> None:
         for name, values in times.times_s.items():
-            candidate, batch = meaning[name]
-            found = median_interval(values)
-            self.measured[candidate, batch] = Measurement(
-                candidate=candidate,
-                batch_size=batch,
-                throughput_per_s=batch / found.median,
+            point, found = meaning[name], median_interval(values)
+            known = self.measured.get(point)
+            if known is not None and known.runs > times.runs[name]:
+                continue
+            self.measured[point] = Measurement(
+                candidate=point.candidate,
+                batch_size=point.batch,
+                shape=point.shape,
+                throughput_per_s=point.batch / found.median,
                 p50_us=found.median * 1e6,
                 low_us=found.low * 1e6,
                 high_us=found.high * 1e6,
+                p95_us=times.p95_s[name] * 1e6 if name in times.p95_s else None,
                 runs=times.runs[name],
             )
-
-
-def runs_of(runner: Runner, feed: Mapping[str, Array]) -> Callable[[], object]:
-    """The runs of one request, for timing."""
-    return lambda: runner.run(feed)

@@ -2,26 +2,42 @@
 
 >>> ticks = iter(range(10_000))
 >>> slow_clock = lambda: float(next(ticks))
->>> times = measure_in_turns({"a": lambda: None, "b": lambda: None}, seconds=100, clock=slow_clock).times_s
+>>> contestants = {"a": timed(lambda: None, slow_clock), "b": timed(lambda: None, slow_clock)}
+>>> times = measure_in_turns(contestants, seconds=100, clock=slow_clock).times_s
 >>> set(times) == {"a", "b"} and median_interval(times["a"]).median
 1.0
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aitune.errors import AituneError
 from aitune.tuning.progress import SILENT, Progress
 
-__all__ = ["MIN_ROUNDS", "Clock", "Interval", "Times", "measure_in_turns", "median_interval", "ratios"]
+__all__ = [
+    "MIN_ROUNDS",
+    "Clock",
+    "Interval",
+    "Times",
+    "Turn",
+    "measure_in_turns",
+    "median_interval",
+    "percentile",
+    "quiet",
+    "ratios",
+    "timed",
+]
 
 Clock = Callable[[], float]
 """Seconds since some moment, never going back."""
-Settled = Callable[[Mapping[str, Sequence[float]]], bool]
+Turn = Callable[[int], Sequence[float]]
+"""So many runs, one after the other: the seconds each of them took."""
+ByName = Mapping[str, Sequence[float]]
 
 _WARM_UP_RUNS = 3
 _WARM_UP_S = 0.5
@@ -32,6 +48,8 @@ _MAX_ROUNDS = 60
 _TURN_S = 0.01
 """A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
 _MAX_RUNS_PER_TURN = 1000
+_MOST_SINGLES = 20_000
+"""So many single times are kept of each for its percentiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,48 +74,71 @@ class Times:
     Attributes:
         times_s: Seconds of one run, one value per round, by name; those that failed are not here.
         runs: Timed runs, by name.
+        p95_s: Time within which 95 % of the single runs ended, by name.
         failures: Why a runner dropped out, by name.
     """
 
     times_s: dict[str, list[float]]
     runs: dict[str, int]
+    p95_s: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
 
+def timed(run: Callable[[], object], clock: Clock = time.perf_counter) -> Turn:
+    """Turns of something that is called here and timed by a clock."""
+
+    def turn(count: int) -> list[float]:
+        stamps = [clock()]
+        for _ in range(count):
+            run()
+            stamps.append(clock())
+        return [after - before for before, after in itertools.pairwise(stamps)]
+
+    return turn
+
+
 def measure_in_turns(
-    contestants: Mapping[str, Callable[[], object]],
+    contestants: Mapping[str, Turn],
     *,
     seconds: float,
     clock: Clock = time.perf_counter,
-    settled: Settled = lambda times: False,
+    settled: Callable[[ByName], bool] = lambda times: False,
+    hopeless: Callable[[ByName], Collection[str]] = lambda times: (),
     min_rounds: int = MIN_ROUNDS,
     max_rounds: int = _MAX_ROUNDS,
     progress: Progress = SILENT,
 ) -> Times:
     """Run each in turn, round after round (A B C A B C), and keep the times.
 
-    Each is warmed up first. A round is never cut short, so equally many times are known of each. It ends when
-    ``settled`` says that the answer is certain (asked from ``min_rounds`` on), after ``max_rounds``, or after the
-    first round that ends later than ``seconds`` from now.
+    Each is warmed up first. A round is never cut short. It ends when ``settled`` says that the answer is certain (asked
+    from ``min_rounds`` on), after ``max_rounds``, or after the first round that ends later than ``seconds`` from now.
 
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
         seconds: Budget, in seconds.
         clock: Tells the time.
         settled: Told the times so far.
-        min_rounds: Rounds before ``settled`` is asked.
+        hopeless: Told the same, names those that need no further round; their times are kept.
+        min_rounds: Rounds before either is asked.
         max_rounds: Rounds at most.
         progress: Advanced once per round.
     """
     deadline = clock() + seconds
     times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
-    turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times, clock))}
+    singles: dict[str, list[float]] = {name: [] for name in contestants}
+    turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times))}
     for done in range(1, max_rounds + 1):
         for name in [name for name in turns if name not in times.failures]:
-            _take_turn(name, contestants[name], turns[name], times, clock)
+            singles[name] += _take_turn(name, contestants[name], turns[name], times)
         progress.advance()
-        if not times.times_s or clock() >= deadline or (done >= min_rounds and settled(times.times_s)):
+        if not times.times_s or clock() >= deadline:
             break
+        if done >= min_rounds:
+            if settled(times.times_s):
+                break
+            for name in hopeless(times.times_s):
+                turns.pop(name, None)
+    times.p95_s.update({name: percentile(singles[name][:_MOST_SINGLES], 0.95) for name in times.times_s})
     return times
 
 
@@ -118,8 +159,30 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def ratios(times: Sequence[float], reference: Sequence[float]) -> Interval:
-    """How much longer one takes than the other, round by round: drift of the machine drops out."""
-    return median_interval([mine / other for mine, other in zip(times, reference, strict=True)])
+    """How much longer one takes than the other, round by round: drift of the machine drops out.
+
+    Where one left early, the rounds that both took part in count.
+    """
+    return median_interval([mine / other for mine, other in zip(times, reference, strict=False)])
+
+
+def quiet(values: Sequence[float]) -> float:
+    """The lower quartile: what a run takes while nothing else disturbs it.
+
+    Whatever else runs on a machine makes a run longer, never shorter, so this is told again within a few percent where
+    a median is not.
+    """
+    return percentile(values, 0.25)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed.
+
+    >>> percentile([4.0, 1.0, 3.0, 2.0], 0.5), percentile([1.0, 2.0], 0.95)
+    (2.0, 2.0)
+    """
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def _outside(count: int) -> int:
@@ -133,16 +196,14 @@ def _outside(count: int) -> int:
     return outside
 
 
-def _warm_up(name: str, run: Callable[[], object], times: Times, clock: Clock) -> int:
+def _warm_up(name: str, turn: Turn, times: Times) -> int:
     """Run until warm; how many runs make a turn, 0 when it failed."""
     try:
         last = spent = 0.0
         for _ in range(_WARM_UP_RUNS):
             if spent >= _WARM_UP_S:
                 break
-            start = clock()
-            run()
-            last = clock() - start
+            last = sum(turn(1))
             spent += last
     except AituneError as error:
         _drop(name, error, times)
@@ -150,20 +211,18 @@ def _warm_up(name: str, run: Callable[[], object], times: Times, clock: Clock) -
     return max(1, min(_MAX_RUNS_PER_TURN, round(_TURN_S / last))) if last > 0 else _MAX_RUNS_PER_TURN
 
 
-def _take_turn(name: str, run: Callable[[], object], count: int, times: Times, clock: Clock) -> None:
+def _take_turn(name: str, turn: Turn, count: int, times: Times) -> Sequence[float]:
     """Time one turn; where it has several runs, one more goes before it, because another one ran in between."""
     try:
         if count > 1:
-            run()
-        start = clock()
-        for _ in range(count):
-            run()
-        elapsed = clock() - start
+            turn(1)
+        singles = turn(count)
     except AituneError as error:
         _drop(name, error, times)
-        return
-    times.times_s[name].append(max(elapsed, 1e-9) / count)
+        return ()
+    times.times_s[name].append(max(sum(singles), 1e-9) / count)
     times.runs[name] += count
+    return singles
 
 
 def _drop(name: str, error: AituneError, times: Times) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from aitune.numerics.dtypes import Array
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "SelfTimed"]
 
 
 @runtime_checkable
@@ -36,4 +36,17 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Free what the session holds; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class SelfTimed(Protocol):
+    """A runner that lives elsewhere and tells the time there, so that the way to it is not measured with it."""
+
+    def time_runs(self, inputs: Mapping[str, Array], count: int) -> Sequence[float]:
+        """Run one request ``count`` times; the seconds of each run.
+
+        Raises:
+            SourceError: As ``run`` does, and if what runs the model has died.
+        """
         ...

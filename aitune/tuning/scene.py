@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from aitune.errors import AituneError
-from aitune.numerics import Agreement, Array, Tolerance, as_float, compare, require_dtype, synthetic_inputs
+from aitune.numerics import Agreement, Array, Tolerance, as_float, compare, require_dtype
 from aitune.records import DType, TensorSpec
-from aitune.records.evidence import InputDomain, Trial
+from aitune.records.evidence import Trial
 from aitune.tuning.progress import Progress
+from aitune.tuning.rows import Rows
 from aitune.tuning.runner import Runner
 
 __all__ = ["Scene", "Shapes", "Subject", "count_runs"]
@@ -35,17 +36,15 @@ class Subject:
     """What is on trial: see :func:`aitune.tuning.prove_batching` for the fields."""
 
     runner: Runner
-    inputs: tuple[TensorSpec, ...]
+    rows: Rows
     outputs: tuple[TensorSpec, ...]
-    domains: tuple[InputDomain, ...]
     tolerances: Mapping[str, Tolerance]
     seed: int
     progress: Progress
 
     def requests(self, shapes: Shapes, rows: int) -> dict[str, Array]:
-        """``rows`` made-up rows; fewer rows are the first of them."""
-        full = {name: (rows, *shape[1:]) for name, shape in shapes.items()}
-        return synthetic_inputs(self.inputs, self.domains, full, self.seed)
+        """So many rows, made up and recorded."""
+        return self.rows.mixed({name: (rows, *shape[1:]) for name, shape in shapes.items()}, self.seed)
 
     def compare(self, actual: Array, expected: Array, spec: TensorSpec) -> Agreement:
         """Whether two pieces of one output agree."""

@@ -28,7 +28,7 @@ def make(tmp_path: Path) -> Callable[..., ONNXArtifact]:
     """``tune`` without measuring, into a folder of its own."""
 
     def call(path: Path, **options: Any) -> ONNXArtifact:
-        return tune(path, workspace=tmp_path / "made", **{"tune": False, **options})
+        return tune(path, workspace=tmp_path / "made", **{"tune": False, "isolate": False, "cache": False, **options})
 
     return call
 

@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from aitune.errors import SourceError, UsageError
-from aitune.onnx.runtime import SETTING_KEYS, session_options, telling_line
-from aitune.onnx.session import OnnxCandidate, OnnxRunner, candidates
+from aitune.onnx.runtime import session_options, telling_line
+from aitune.onnx.session import OnnxRunner
 from aitune.tuning.runner import Runner
 
 Write = Callable[..., Path]
@@ -191,25 +191,6 @@ def test_a_setting_that_triton_would_refuse_is_refused(settings: dict[str, str],
     """A bad key or value never becomes a silent default."""
     with pytest.raises(UsageError, match=message):
         session_options(settings)
-
-
-@pytest.mark.parametrize(
-    ("cores", "names"),
-    [
-        (1, ["default", "graph-extended"]),
-        (2, ["default", "one-thread", "graph-extended"]),
-        (8, ["default", "one-thread", "threads-4", "graph-extended"]),
-    ],
-)
-def test_candidates_start_with_the_plain_default(relu: Write, cores: int, names: list[str]) -> None:
-    """Few candidates, no two alike, each with settings that Triton can carry, and every one opens."""
-    path = relu()
-    found = candidates(path, cores=cores)
-    assert [candidate.name for candidate in found] == names
-    assert found[0] == OnnxCandidate(name="default", path=path)
-    assert all(set(candidate.settings) <= set(SETTING_KEYS) for candidate in found)
-    for candidate in found:
-        assert candidate.open().run({"x": np.ones((1, 4), np.float32)})["y"].shape == (1, 4)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,221 @@
+"""The ways of running an ONNX file that are worth measuring."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from aitune.errors import SourceError, UsageError
+from aitune.numerics.dtypes import Array
+from aitune.onnx.external import companions
+from aitune.onnx.session import OnnxRunner
+
+__all__ = ["DEVICES", "PRECISIONS", "OnnxCandidate", "Recipe", "candidates", "discard_losers"]
+
+PRECISIONS = ("fp32", "fp16", "int8")
+"""What a candidate may compute in; ``"fp32"`` stands for the model's own numbers and is always tried."""
+DEVICES = ("cpu", "cuda")
+_PACKAGES = Path(__file__).resolve().parents[2]
+_MAKING_TIMEOUT_S = 900.0
+_HEAVY = ("Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a candidate's own file is made; see :mod:`aitune.onnx.recipes`.
+
+    Attributes:
+        kind: What is done.
+        source: The model file that it is made of.
+        calibration: Samples that it is made with.
+    """
+
+    kind: str
+    source: Path
+    calibration: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxCandidate:
+    """One way to run an ONNX model.
+
+    Attributes:
+        name: Short and unique, e.g. ``"default"``.
+        path: The model file that is run.
+        settings: What Triton must carry in ``parameters`` to run it the same way.
+        precision: What it computes in.
+        device: ``"cpu"`` or ``"cuda"``.
+        recipe: How the file is made; None for the model as it is.
+    """
+
+    name: str
+    path: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    precision: str = "fp32"
+    device: str = "cpu"
+    recipe: Recipe | None = None
+
+    @property
+    def model_file(self) -> Path | None:
+        """The file, where it is one of its own."""
+        return self.path if self.recipe is not None else None
+
+    def prepare(self) -> None:
+        """Make the file in a process of its own, unless it is there.
+
+        Raises:
+            SourceError: If it cannot be made.
+        """
+        recipe = self.recipe
+        if recipe is None or self.path.exists():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        search = os.pathsep.join([str(_PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
+        calibration = () if recipe.calibration is None else (str(recipe.calibration),)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "aitune.onnx.recipes", recipe.kind, str(recipe.source), str(self.path),
+                 *calibration],
+                env={**os.environ, "PYTHONPATH": search},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_MAKING_TIMEOUT_S,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise SourceError(f"it was not made within {_MAKING_TIMEOUT_S:g} s") from error
+        if done.returncode:
+            told = done.stdout if done.returncode == 2 else done.stderr
+            lines = told.strip().splitlines() or [f"what makes it ended with status {done.returncode}"]
+            raise SourceError(lines[-1].strip()[:300])
+
+    def open(self) -> OnnxRunner:
+        """A new session with these settings.
+
+        Raises:
+            SourceError: If the file cannot be made, or ONNX Runtime refuses it.
+        """
+        self.prepare()
+        return OnnxRunner(self.path, self.settings, device=self.device)
+
+
+def candidates(
+    path: Path,
+    *,
+    precision: Collection[str] = ("fp32",),
+    device: str = "cpu",
+    cores: int | None = None,
+    samples: Sequence[Mapping[str, Array]] = (),
+) -> tuple[OnnxCandidate, ...]:
+    """The ways of running a file that are worth measuring, simplest first.
+
+    The first is what ONNX Runtime does by itself: all cores, all optimisations. Files of their own are made when a
+    candidate is opened, in a folder ``candidates`` beside the model; models with external data have none.
+
+    Args:
+        path: The model file.
+        precision: What may be computed in, of :data:`PRECISIONS`; by default numbers never change.
+        device: ``"cpu"`` or ``"cuda"``.
+        cores: Number of cores to plan for; those this process may use by default.
+        samples: Recorded requests, for static quantisation.
+
+    Raises:
+        UsageError: If there is no such precision or device.
+    """
+    _demand_known("precision", precision, PRECISIONS)
+    _demand_known("device", (device,), DEVICES)
+    operators = _operators(path)
+    available = cores if cores is not None else len(os.sched_getaffinity(0))
+    ways = _on_cpu(operators, available) if device == "cpu" else {"default": {}}
+    found = [OnnxCandidate(name=name, path=path, settings=chosen, device=device) for name, chosen in ways.items()]
+    if companions(path):
+        return tuple(found)
+    return (*found, *_of_their_own(path, operators, precision, device, samples))
+
+
+def discard_losers(path: Path, winner: Path) -> None:
+    """Delete the files of candidates that did not win.
+
+    Args:
+        path: The model file that the candidates were made of.
+        winner: The file that won.
+    """
+    for made in (path.parent / "candidates").glob("*"):
+        if made.is_file() and made.name != winner.name and made.suffix in (".onnx", ".npz"):
+            made.unlink()
+
+
+def _on_cpu(operators: Mapping[str, int], cores: int) -> dict[str, dict[str, str]]:
+    """Settings of a session on the processor, by name."""
+    ways: dict[str, dict[str, str]] = {"default": {}}
+    if cores >= 2:
+        ways["one-thread"] = {"intra_op_thread_count": "1"}
+    if cores >= 4:
+        ways[f"threads-{cores // 2}"] = {"intra_op_thread_count": str(cores // 2)}
+    ways["graph-extended"] = {"optimization.graph.level": "1"}
+    ways["no-arena"] = {"enable_mem_arena": "false"}
+    if cores >= 2 and sum(operators.get(name, 0) for name in _HEAVY) >= 2:
+        ways["parallel"] = {"execution_mode": "1", "inter_op_thread_count": str(cores), "intra_op_thread_count": "1"}
+    return ways
+
+
+def _of_their_own(
+    path: Path,
+    operators: Mapping[str, int],
+    precision: Collection[str],
+    device: str,
+    samples: Sequence[Mapping[str, Array]],
+) -> list[OnnxCandidate]:
+    """Candidates with a file of their own."""
+    folder = path.parent / "candidates"
+    kinds = []
+    if operators.get("Softmax", 0) >= 1 and operators.get("LayerNormalization", 0) + operators.get("ReduceMean", 0) > 1:
+        kinds.append(("fused", "fp32"))
+    if "fp16" in precision:
+        kinds.append(("fp16", "fp16"))
+    if "int8" in precision:
+        kinds.append(("int8-dynamic", "int8"))
+        if samples:
+            kinds.append(("int8-static", "int8"))
+    calibration = _write_calibration(folder, samples) if ("int8-static", "int8") in kinds else None
+    return [
+        OnnxCandidate(
+            name=kind,
+            path=folder / f"{kind}.onnx",
+            precision=computes_in,
+            device=device,
+            recipe=Recipe(kind=kind, source=path, calibration=calibration if kind == "int8-static" else None),
+        )
+        for kind, computes_in in kinds
+    ]
+
+
+def _write_calibration(folder: Path, samples: Sequence[Mapping[str, Array]]) -> Path | None:
+    """The samples as a file, None where they are not numbers."""
+    arrays = {f"{name}#{number}": array for number, sample in enumerate(samples) for name, array in sample.items()}
+    if any(array.dtype == object for array in arrays.values()):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "calibration.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+def _operators(path: Path) -> Counter[str]:
+    """How often the graph has which operator."""
+    return Counter(node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
+
+
+def _demand_known(what: str, given: Collection[str], known: Sequence[str]) -> None:
+    wrong = [value for value in given if value not in known]
+    if wrong:
+        raise UsageError(f"{what} {wrong[0]!r} is not known", hint=f"known are: {', '.join(known)}")

@@ -1,0 +1,56 @@
+"""How an ONNX file is measured: what a user may choose, as the arguments that tuning takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from aitune.numerics.dtypes import Array
+from aitune.onnx.candidates import OnnxCandidate, candidates
+from aitune.onnx.isolation import launch
+from aitune.tuning.accuracy import Check
+from aitune.tuning.candidate import open_here
+from aitune.tuning.journal import tuning_cache
+
+__all__ = ["Measured"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The choices of :func:`aitune.onnx.tune` that are about measuring; see there."""
+
+    tune: bool
+    seconds: float
+    objective: str
+    p95_ms: float | None
+    precision: tuple[str, ...]
+    device: str
+    accuracy: Check | None
+    cache: bool
+    isolate: bool
+
+    def candidates(self, path: Path, samples: Sequence[Mapping[str, Array]]) -> tuple[OnnxCandidate, ...]:
+        """The candidates for a file; without measuring only the first."""
+        if not self.tune:
+            return candidates(path, device=self.device)[:1]
+        return candidates(path, precision=self.precision, device=self.device, samples=samples)
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of :func:`aitune.tuning.finish`.
+
+        A check of the user's own is not part of any key, so with one nothing is remembered.
+        """
+        return {
+            "tune": self.tune,
+            "seconds": self.seconds,
+            "objective": self.objective,
+            "p95_ms": self.p95_ms,
+            "check": self.accuracy,
+            "launch": launch if self.isolate else open_here,
+            "cache": tuning_cache() if self.cache and self.accuracy is None else None,
+            "facts": {"onnxruntime": onnxruntime.__version__, "device": self.device, "isolate": self.isolate},
+        }

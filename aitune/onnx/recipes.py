@@ -1,0 +1,173 @@
+"""Other files for the same model: fused, or computing in fewer bits. Made by ONNX Runtime's own tools.
+
+``python -m aitune.onnx.recipes KIND SOURCE TARGET [CALIBRATION.npz]`` makes one; tuning starts that, so that a tool
+that crashes or takes all the memory costs one candidate. The packages that the tools need are loaded when one is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aitune.errors import AituneError, SourceError
+from aitune.numerics.dtypes import Array
+from aitune.onnx.reading import read_interface
+from aitune.onnx.runtime import telling_line
+from aitune.onnx.samples import read_npz
+
+__all__ = ["KINDS", "main", "make"]
+
+_FUSIONS = (
+    "Attention",
+    "MultiHeadAttention",
+    "EmbedLayerNormalization",
+    "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+    "RotaryEmbedding",
+)
+"""What the transformer tool fuses and a session does not do by itself in every such graph."""
+
+
+def make(kind: str, source: Path, target: Path, calibration: Path | None = None) -> None:
+    """Make the file, and make sure that it has the source's contract.
+
+    Args:
+        kind: One of :data:`KINDS`.
+        source: The model, in one file.
+        target: Where to.
+        calibration: Samples for static quantisation, see :mod:`aitune.onnx.samples`.
+
+    Raises:
+        SourceError: If the tool cannot make it, finds nothing to do, or changes the contract.
+    """
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made = Path(folder) / "model.onnx"
+        try:
+            KINDS[kind](source, made, calibration)
+        except AituneError:
+            raise
+        except Exception as error:  # the boundary to foreign tools: their errors have no common base
+            raise SourceError(f"cannot be made: {type(error).__name__}: {telling_line(str(error))}"[:300]) from error
+        _check_contract(source, made)
+        made.replace(target)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make what the arguments say; an error is its message on stdout and status 2."""
+    kind, source, target, *rest = argv
+    logging.disable(logging.WARNING)
+    try:
+        make(kind, Path(source), Path(target), Path(rest[0]) if rest else None)
+    except AituneError as error:
+        sys.stdout.write(error.message + "\n")
+        return 2
+    return 0
+
+
+def _fuse(source: Path, target: Path, calibration: Path | None) -> None:
+    from onnxruntime.transformers.optimizer import optimize_model
+
+    model = optimize_model(str(source), model_type="bert", num_heads=0, hidden_size=0, opt_level=0, use_gpu=False)
+    found = model.get_fused_operator_statistics()
+    if not any(found.get(operator) for operator in _FUSIONS):
+        raise SourceError("the graph has no transformer block of a form that ONNX Runtime's fusions know")
+    model.save_model_to_file(str(target))
+
+
+def _quantize_dynamic(source: Path, target: Path, calibration: Path | None) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _prepared(source) as prepared:
+        quantize_dynamic(prepared, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=not _has_vnni())
+
+
+def _quantize_static(source: Path, target: Path, calibration: Path | None) -> None:
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    if calibration is None:
+        raise SourceError("static quantisation needs samples to see what values occur", hint="give --samples")
+    with _prepared(source) as prepared:
+        quantize_static(
+            prepared,
+            target,
+            _Reader(calibration),
+            quant_format=QuantFormat.QDQ,
+            per_channel=True,
+            reduce_range=not _has_vnni(),
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+        )
+
+
+def _halve(source: Path, target: Path, calibration: Path | None) -> None:
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=True), target)
+
+
+KINDS: dict[str, Callable[[Path, Path, Path | None], None]] = {
+    "fused": _fuse,
+    "int8-dynamic": _quantize_dynamic,
+    "int8-static": _quantize_static,
+    "fp16": _halve,
+}
+"""What can be made, by name."""
+
+
+class _Reader:
+    """Samples one by one, as ONNX Runtime's calibration asks for them."""
+
+    def __init__(self, path: Path) -> None:
+        self._samples: Iterator[dict[str, Array]] = iter(read_npz(path))
+
+    def get_next(self) -> dict[str, Array] | None:
+        """The next sample, None after the last."""
+        return next(self._samples, None)
+
+
+@contextmanager
+def _prepared(source: Path) -> Iterator[Path]:
+    """The model with its shapes inferred, as the quantiser wants it; as it is where they cannot be."""
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "prepared.onnx"
+        try:
+            quant_pre_process(str(source), str(target), skip_symbolic_shape=True)
+        except Exception:  # the boundary to foreign tools: shapes help, and the model goes without them
+            yield source
+            return
+        yield target
+
+
+def _has_vnni() -> bool:
+    """Whether the processor multiplies bytes without overflow in between, so that all eight bits can be used."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return any(flag in text for flag in ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp"))
+
+
+def _check_contract(source: Path, made: Path) -> None:
+    """Same names in the same order, same element types, same shapes."""
+    before, after = (read_interface(path, prefer=("onnxruntime",)) for path in (source, made))
+    for side in ("inputs", "outputs"):
+        pairs = zip(getattr(before, side), getattr(after, side), strict=False)
+        wrong = [old.name for old, new in pairs if _port(old) != _port(new)]
+        if wrong or len(getattr(before, side)) != len(getattr(after, side)):
+            raise SourceError(f"the contract changes: {side[:-1]} {wrong[0] if wrong else 'count'!r} is not the same")
+
+
+def _port(port: Any) -> tuple[object, ...]:
+    return port.name, port.dtype, port.shape
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
