@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UsageError
+from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UnavailableError, UsageError
 from aitune.numerics import Array
 from aitune.triton.checks_live import checks_of
 from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped
@@ -227,7 +227,11 @@ def _reference(
     if artifact is None or open_artifact is None or not artifact.path.exists():
         yield None
         return
-    runner = open_artifact(artifact.path)
+    try:
+        runner = open_artifact(artifact.path)
+    except UnavailableError:  # e.g. a TensorRT plan on a machine without a GPU: samples and probe have to do
+        yield None
+        return
     try:
         yield runner.run
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aitune.errors import ArtifactIntegrityError, RepositoryError, ServerError, UsageError
+from aitune.errors import ArtifactIntegrityError, ProgramError, RepositoryError, ServerError, UsageError
 from aitune.triton import validation
 from aitune.triton.client_errors import (
     EndpointRestricted,
@@ -20,7 +20,7 @@ from aitune.triton.progress import SILENT
 from aitune.triton.sessions import Session
 from aitune.triton.subjects import Published
 from aitune.triton.targets import Target, find_targets
-from aitune.triton.validation import _examine, _guarded, _guess_sizes, validate
+from aitune.triton.validation import _examine, _guarded, _guess_sizes, _reference, validate
 
 CONFIG = 'backend: "onnxruntime" max_batch_size: 4 version_policy { specific { versions: [1, 2] } }\n'
 
@@ -74,6 +74,19 @@ def test_a_model_on_gpus_is_given_more_tolerance(stage, monkeypatch) -> None:
     monkeypatch.setattr(validation, "_guarded", lambda name, check, context: (check(context), True))
     examine(stage, Target(model="m", version="1", published=stage.published))
     assert seen == [10.0]
+
+
+def test_an_artifact_that_cannot_be_run_here_is_no_reference(stage, tmp_path) -> None:
+    """Samples and probe have to do."""
+
+    def refuse(path: Path):
+        raise ProgramError("no GPU here")
+
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with _reference(stage.subject(), refuse) as run:
+        assert run is None
+    with _reference(stage.subject(), None) as run:
+        assert run is None
 
 
 @pytest.mark.parametrize(
