@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aitune.errors import BatchingError, SourceError, UsageError
+from aitune.plan_source import PlanRequest, Race, with_plan
 from aitune.records.codec import dump, dump_artifact
 
 if TYPE_CHECKING:
-    from aitune.onnx import OnnxRunner
     from aitune.records import Artifact
     from aitune.records.interface import Interface
     from aitune.triton.plan import PlanOptions
     from aitune.triton.publication import Publication
     from aitune.tuning.progress import Progress
+    from aitune.tuning.runner import Runner
 
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
 
@@ -64,6 +65,7 @@ class Request:
         tune_seconds: Budget of measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
+        plan: What is wanted of TensorRT.
     """
 
     source: str
@@ -80,6 +82,7 @@ class Request:
     tune_seconds: float = 60.0
     objective: str = "throughput"
     keep_samples: str = "synthetic"
+    plan: PlanRequest = field(default_factory=PlanRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +232,9 @@ def make_artifact(request: Request, workspace: Path, *, progress: Progress | Non
         SourceKind.PLAN: _from_plan,
         SourceKind.RECORD: _from_record,
     }
-    return makers[kind_of(request.source)](request, workspace, progress)
+    artifact = makers[kind_of(request.source)](request, workspace, progress)
+    race = Race(tune=request.tune, seconds=request.tune_seconds, objective=request.objective)
+    return with_plan(artifact, request.plan, race=race, workspace=workspace, progress=progress)
 
 
 def _common(request: Request, workspace: Path, progress: Progress | None) -> dict[str, Any]:
@@ -281,13 +286,20 @@ def _from_torch(request: Request, workspace: Path, progress: Progress | None) ->
 
 
 def _from_plan(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
-    from aitune.tensorrt import check_header
+    from aitune.tensorrt import check_header, tune
+    from aitune.tensorrt.reading import find_record
 
-    check_header(Path(request.source))
-    raise SourceError(
-        f"plan {request.source!r} cannot be described without its record",
-        hint="give the aitune.json that was written when the plan was built",
-    )
+    path = Path(request.source)
+    if request.output_names or request.opset is not None:
+        raise UsageError("--output-name and --opset are for PyTorch modules: a plan has its own names")
+    if path.exists() and find_record(path) is None:
+        check_header(path)
+    samples = _samples(request)
+    if isinstance(samples, Path):
+        from aitune.onnx.samples import read_npz
+
+        samples = read_npz(samples)
+    return tune(path, samples=samples or (), **_common(request, workspace, progress))
 
 
 def _from_record(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
@@ -336,16 +348,34 @@ def _tensors(path: Path) -> list[dict[str, Any]]:
 
 def read_interface(path: Path) -> Interface:
     """What a model file declares, read by whichever frontend knows it; handed to the offline checker."""
+    if _is_plan(path):
+        from aitune.tensorrt import describe
+
+        return describe(path)
     from aitune.onnx.served import read_served
 
     return read_served(path)
 
 
-def open_artifact(path: Path) -> OnnxRunner:
+def open_artifact(path: Path) -> Runner:
     """Something that runs a model file; handed to the live validation for reference answers."""
+    if _is_plan(path):
+        from aitune.tensorrt import PlanRunner
+
+        return PlanRunner(path)
     from aitune.onnx import OnnxRunner
 
     return OnnxRunner(path)
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether the first bytes of a file are a plan's; what cannot be read is left to the frontend to say."""
+    from aitune.records.plans import read_plan_header
+
+    try:
+        return bool(read_plan_header(path).builder)
+    except OSError:
+        return False
 
 
 def document(artifact: Artifact, *, model: str, version: int | None = None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from aitune.cli.accelerating import accelerator_options, plan_options, plan_request, serving_choices
 from aitune.cli.console import Console, common_options, table
 from aitune.cli.shapes import SHAPE, collect
 from aitune.errors import AituneError
@@ -65,6 +66,7 @@ source_options = _chain(
         show_default=True,
         help="Which samples travel with the model, for validate and perf.",
     ),
+    plan_options,
 )
 
 serving_options = _chain(
@@ -90,6 +92,7 @@ serving_options = _chain(
         "--setting", "settings", metavar="KEY=VALUE", multiple=True, help="A parameter of the backend (repeatable)."
     ),
     click.option("--overlays", is_flag=True, help="Also write configs/cpu.pbtxt and configs/gpu.pbtxt."),
+    accelerator_options,
 )
 
 
@@ -110,6 +113,7 @@ def _request(
         move_batch_axis=options["move_batch_axis"],
         opset=options["opset"],
         keep_samples=options["keep_samples"],
+        plan=plan_request(options),
         tune=tune,
         tune_seconds=tune_seconds,
         objective=objective,
@@ -144,6 +148,7 @@ def _plan_options(options: dict[str, Any]) -> PlanOptions:
         triton=options["release"],
         settings=tuple(_setting(text) for text in options["settings"]),
         overlays=options["overlays"],
+        **serving_choices(options),
         **{key: value for key, value in given.items() if value is not None},
     )
 

@@ -33,6 +33,7 @@ def next_steps(artifact: Artifact, repository: Path, model: str, *, release: str
     return render_template(
         "next_steps.txt.j2",
         image=f"nvcr.io/nvidia/tritonserver:{find_release(release).name}-py3",
+        plan=artifact.format == "tensorrt_plan",
         volume=shlex.quote(f"{repository.absolute()}:/models:ro"),
         repository=shlex.quote(str(repository)),
         model=shlex.quote(model),

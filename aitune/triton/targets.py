@@ -97,11 +97,19 @@ def _of_repository(model: PublishedModel, rows: Sequence[IndexEntry]) -> list[Ta
     for version in expected | {version for version, row in mine.items() if version and row.state == "READY"}:
         row = mine.get(version) or mine.get("")
         trouble = f"version {version} is not on the server" if row is None else _trouble(row)
+        trouble = _explained(model, trouble)
         found.append(Target(model=model.name, version=version, published=_published(model, version), trouble=trouble))
     if not found:
         reason = model.problem or next((_trouble(row) for row in mine.values() if _trouble(row)), "it has no version")
         found.append(Target(model=model.name, version="", trouble=reason))
     return found
+
+
+def _explained(model: PublishedModel, trouble: str) -> str:
+    """The server's reason, with what a server without a GPU leaves unsaid of a TensorRT plan."""
+    if not trouble or getattr(model.config, "backend", "") != "tensorrt":
+        return trouble
+    return f"a TensorRT plan is served on a GPU by NVIDIA's TensorRT backend only, and this server says: {trouble}"
 
 
 def _published(model: PublishedModel, version: str) -> Published | None:
