@@ -118,8 +118,12 @@ def _malformed(subject: Subject, good: Mapping[str, Array]) -> Iterator[_Bad]:
                 break
     if subject.max_batch_size:
         rows = subject.max_batch_size + 1
-        too_many = _resized(subject, good, {spec.name: rows for spec in subject.inputs}, axis=0)
+        too_many = _resized(subject, good, dict.fromkeys(subject.input_views, rows), axis=0)
         yield _Bad(what=f"a batch of {rows} where {subject.max_batch_size} is the most", tensors=too_many)
+        if all(-1 not in view.dims for view in subject.input_views.values()):  # else Triton takes it for a free size
+            yield _Bad(
+                what="a batch of 0", tensors=_resized(subject, good, dict.fromkeys(subject.input_views, 0), axis=0)
+            )
 
 
 def _beyond(subject: Subject) -> Iterator[_Bad]:
