@@ -108,8 +108,11 @@ def learn(asking: Asking) -> Learned:
     outputs = _merge(SampleMetadata.from_outputs(answer, batch_size=size) for size, _, answer in runs)
     symbols, shown, notes = _settle(asking, _symbols(asking, batch, inputs))
     trace, answer = shown
-    if answer is not None:
-        outputs.update_shapes_seen(SampleMetadata.from_outputs(answer, batch_size=trace.get("batch")))
+    smallest = {one.name: one.low for one in symbols}
+    answers = ((trace, answer), (smallest, asking.run(resized(asking.samples[0], smallest, symbols))))
+    for sizes, found in answers:
+        if found is not None:
+            outputs.update_shapes_seen(SampleMetadata.from_outputs(found, batch_size=sizes.get("batch")))
     return Learned(symbols=symbols, inputs=inputs, outputs=outputs, trace=trace, notes=notes)
 
 

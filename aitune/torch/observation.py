@@ -25,6 +25,7 @@ from aitune.torch.moving import check_moved, find_moves, moved_places
 from aitune.torch.names import input_names as names_of_inputs
 from aitune.torch.names import output_names as names_of_outputs
 from aitune.torch.names import renamed
+from aitune.torch.opaque import is_cache, left_out
 from aitune.torch.program import ProgramModule
 from aitune.torch.sampling import FlatSamples, collect, flatten
 from aitune.torch.symbols import Symbol
@@ -277,8 +278,20 @@ def _results(result: Any, what: str) -> tuple[tuple[Locator, ...], tuple[str, ..
             f"{what} returned no tensor, found {'None' if result is None else type(result).__name__}",
             hint="return a tensor, or a dict, tuple or dataclass of tensors",
         )
-    others = [(place, leaf) for place, leaf in leaves if not isinstance(leaf, torch.Tensor) and leaf is not None]
-    return tensors, tuple(f"{place} is a {type(leaf).__name__}, not a tensor: it is left out" for place, leaf in others)
+    hidden = list(left_out(result))
+    places = {place for place, _ in hidden}
+    others = [
+        (place, leaf)
+        for place, leaf in leaves
+        if not isinstance(leaf, torch.Tensor) and leaf is not None and place not in places
+    ]
+    notes = [f"{place} is a {type(part).__name__}: its tensors are left out{_advice(part)}" for place, part in hidden]
+    notes += [f"{place} is a {type(leaf).__name__}, not a tensor: it is left out" for place, leaf in others]
+    return tensors, tuple(notes)
+
+
+def _advice(part: object) -> str:
+    return ", every call begins anew (use_cache=False saves the work)" if is_cache(part) else ""
 
 
 def _check_steady(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str, state: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import torch
 from aitune.errors import SourceError
 from aitune.torch.module.containers import Kind, children, kind_of
 from aitune.torch.module.locator import Locator, ObjectType
+from aitune.torch.opaque import holds_tensors, is_cache
 
 __all__ = ["Template", "take_apart"]
 
@@ -109,25 +110,25 @@ def _strip(value: Any, tensors: list[torch.Tensor], where: str) -> Any:
     if kind is Kind.TENSOR:
         tensors.append(value)
         return _Slot(len(tensors) - 1)
-    if kind is Kind.USER or kind is Kind.IGNORED:
-        _refuse_opaque(value, where)
     if kind < Kind.LIST or kind is Kind.USER:
+        _refuse_opaque(value, where)
         return value
     parts = tuple((key, _strip(part, tensors, f"{where}[{key!r}]")) for key, part in children(value, kind))
     return _Branch(value, kind, parts)
 
 
 def _refuse_opaque(value: Any, where: str) -> None:
-    """Refuse an object whose tensors would silently become constants."""
-    if any(isinstance(leaf, torch.Tensor) for _, leaf in Locator.find_leaves(vars(value) if _has_vars(value) else ())):
+    """Refuse an object whose tensors would silently become constants, or that ``forward`` changes."""
+    if is_cache(value):
+        raise SourceError(
+            f"{where} is a {type(value).__name__}, which forward changes: it cannot become an input of a graph",
+            hint="leave it out, and give use_cache=False where the model would make one",
+        )
+    if holds_tensors(value):
         raise SourceError(
             f"{where} is a {type(value).__name__} that holds tensors, which cannot become inputs of a graph",
             hint="pass dicts, lists, tuples or dataclasses, and build the object inside forward",
         )
-
-
-def _has_vars(value: Any) -> bool:
-    return hasattr(value, "__dict__")
 
 
 def _places(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[Locator, Any]]:
