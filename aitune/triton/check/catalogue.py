@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 from aitune.errors import UsageError
@@ -54,7 +54,7 @@ def rules() -> Mapping[str, RuleText]:
     """Every rule by id, in order."""
     found: dict[str, RuleText] = {}
     area = ""
-    for line in files(__package__).joinpath("rules.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).with_name("rules.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             area = line.strip("[]")
         elif line and not line.startswith("#"):

@@ -9,7 +9,7 @@ from aitune.errors import RepositoryError
 from aitune.triton.check import table
 from aitune.triton.check.artifact import locate, open_artifact
 from aitune.triton.check.autofill import fill, undetermined
-from aitune.triton.check.complete import complete_onnx
+from aitune.triton.check.complete import complete_onnx, needs_completion
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import DIRECTORY, FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
@@ -20,7 +20,7 @@ from aitune.triton.check.table import Row
 from aitune.triton.check.textproto import parse
 from aitune.triton.check.versions import available, select, selection_findings, stray_findings
 
-__all__ = ["has_errors", "judge", "read_config"]
+__all__ = ["has_errors", "is_open", "judge", "read_config"]
 
 _COMPLETING = ("onnxruntime", "python", "tensorrt")
 _FILLED = ("R83", "R84")
@@ -189,6 +189,16 @@ def _compare(model: Model, version: Version) -> Iterator[Finding]:
     yield from refused
     if not has_errors(refused):
         yield from _apply(table.INTERFACE, model, version)
+
+
+def is_open(model: Model, version: Version) -> bool:
+    """Whether something that cannot be seen from here completes the config of a version."""
+    config = version.config
+    if model.options.strict:
+        return False
+    if model.backend in ("onnxruntime", "tensorrt"):
+        return version.interface is None and needs_completion(config)
+    return python.completes(model, version)
 
 
 def _soften(model: Model, version: Version, findings: list[Finding]) -> Iterator[Finding]:

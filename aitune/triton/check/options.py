@@ -15,8 +15,21 @@ __all__ = ["DEFAULT_BACKENDS", "CheckOptions", "Options", "ReadInterface", "opti
 
 ReadInterface: TypeAlias = Callable[[Path], Interface]
 
-DEFAULT_BACKENDS = frozenset({"dali", "fil", "onnxruntime", "openvino", "python", "pytorch", "tensorflow", "tensorrt"})
-"""Backends of NVIDIA's image; TensorFlow left it in 25.03."""
+DEFAULT_BACKENDS = frozenset(
+    {
+        "dali",
+        "fil",
+        "onnxruntime",
+        "openvino",
+        "python",
+        "pytorch",
+        "tensorflow",
+        "tensorrt",
+        "tensorrtllm",
+        "vllm",
+    }
+)
+"""Backends of NVIDIA's images; TensorFlow left them in 25.03."""
 
 
 _DEFAULT = release(DEFAULT_RELEASE)

@@ -10,7 +10,7 @@ from aitune.errors import RepositoryError
 from aitune.triton.check import table
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import DIRECTORY, Entry, Folder, inside, read_folder
-from aitune.triton.check.judge import has_errors, judge
+from aitune.triton.check.judge import has_errors, is_open, judge
 from aitune.triton.check.model import Model
 from aitune.triton.check.options import CheckOptions, Options, options_of
 from aitune.triton.check.report import CheckReport, ModelReport
@@ -96,14 +96,16 @@ def _judge_all(root: Path, folder: Folder, options: Options) -> list[tuple[Model
 
 
 def _member(model: Model, findings: list[Finding]) -> Member:
-    config = model.versions[-1].config if model.versions else model.config
-    return Member(model, not has_errors(findings), config)
+    version = model.versions[-1] if model.versions else None
+    known = model.readable and not (version is not None and is_open(model, version))
+    return Member(model, not has_errors(findings), version.config if version is not None else model.config, known)
 
 
 def _judge(root: Path, entry: Entry, options: Options) -> tuple[Model, list[Finding]]:
     path = root / entry.name
     if entry.link and not inside(root, path):
         model = Model(root, entry.name, Folder(path), options, f"{entry.name}/config.pbtxt")
+        model.readable = False
         message = "the model directory is a link out of the repository and is not followed: nothing of it is checked"
         return model, [model.at_file(WARNING, "R27", "", message, "check the repository where it really lies")]
     try:

@@ -23,11 +23,13 @@ class Member:
         model: The model.
         loads: Whether it loads.
         config: Its completed config.
+        known: Whether that config is certain: not when a Python model completes its own, or nothing of it was read.
     """
 
     model: Model
     loads: bool
     config: Node
+    known: bool = True
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -53,7 +55,7 @@ def loaded(model: Model, members: Mapping[str, Member]) -> Iterator[Finding]:
             message = f"ensemble {model.name!r} contains models that are not available or ambiguous: {name!r}"
             fix = f"model_name: {quote(better)}" if better else ""
             yield model.error("R132", step, "model_name", message, fix, edits)
-        if member is None or name == model.name:
+        if member is None or name == model.name or not member.model.readable:
             continue
         if not member.loads:
             message = f"ensemble {model.name!r} depends on {name!r} which has no loaded version"
@@ -97,7 +99,7 @@ def batching(model: Model, members: Mapping[str, Member]) -> Iterator[Finding]:
     size = model.config.number("max_batch_size")
     for _, member in _known_steps(model, members):
         limit = member.config.number("max_batch_size")
-        if member.loads and limit != 0 and limit < size:
+        if member.loads and member.known and limit != 0 and limit < size:
             message = (
                 f"ensemble {model.name!r} allows maximum batch size {size}, but {member.model.name!r} only allows "
                 f"maximum batch size {limit}"
@@ -109,7 +111,7 @@ def batching(model: Model, members: Mapping[str, Member]) -> Iterator[Finding]:
 def wiring(model: Model, members: Mapping[str, Member]) -> Iterator[Finding]:
     """R137 to R139: maps name the member's tensors, and all that are required."""
     for step, member in _known_steps(model, members):
-        if not member.loads:
+        if not member.loads or not member.known:
             continue
         inputs = {node.text("name"): node for node in member.config.messages("input")}
         outputs = {node.text("name"): node for node in member.config.messages("output")}
@@ -188,7 +190,7 @@ def _uses(model: Model, members: Mapping[str, Member]) -> dict[str, list[_Use]]:
         use = _Use(model.name, node.choice("data_type"), dims, batches, node)
         uses.setdefault(node.text("name"), []).append(use)
     for step, member in _known_steps(model, members):
-        if not member.loads:
+        if not member.loads or not member.known:
             continue
         for field, kind in (("input_map", "input"), ("output_map", "output")):
             known = {node.text("name"): node for node in member.config.messages(kind)}

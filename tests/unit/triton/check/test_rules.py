@@ -419,3 +419,19 @@ def test_a_python_model_that_completes_its_config_may_leave_things_out(repositor
     repository.model(PYTHON.replace("data_type: TYPE_FP32", ""), files={"1/model.py": text})
     assert {(one.rule, one.severity) for one in repository.check()} == {("R83", "warning")}
     assert repository.check(strict=True).fails()
+
+
+def test_a_member_that_completes_itself_is_not_guessed_at(repository: Repository) -> None:
+    """What its inputs are shows only when it runs, so an ensemble over it is not refused for them."""
+    text = "class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(c): return c\n"
+    repository.model('backend: "python"', files={"1/model.py": text})
+    repository.model(ENSEMBLE + "ensemble_scheduling { " + step() + " }", "e", {"1/x": ""})
+    assert not repository.check().fails()
+    assert repository.check(strict=True).fails()
+
+
+def test_a_member_out_of_sight_is_not_guessed_at(repository: Repository) -> None:
+    """A link out of the repository is a warning, for the ensemble too."""
+    (repository.root / "m").symlink_to(repository.root.parent)
+    repository.model(ENSEMBLE + "ensemble_scheduling { " + step() + " }", "e", {"1/x": ""})
+    assert [(one.rule, one.severity) for one in repository.check()] == [("R27", "warning")]
