@@ -31,8 +31,9 @@ from aitune.triton.proved_by import Implementation
 __all__ = ["BinaryProgram", "DockerProgram", "Launch", "Ports", "ServerOptions", "ServerProgram"]
 
 _DOCKER_PORTS = (8000, 8001, 8002)
-# A stub that has completed a config sleeps for most of a second before it ends, so loads wait rather than work.
-_LOAD_THREADS = 16
+# A stub that has completed a config sleeps for most of a second before it ends, so loads wait rather than work; far
+# more of them than cores would starve one another.
+_LOADS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ class BinaryProgram:
             env["PATH"] = f"{starter}{os.pathsep}{env['PATH']}"
             libraries = [env.get("LD_LIBRARY_PATH"), link_libpython(workspace / "lib")]
             env["LD_LIBRARY_PATH"] = os.pathsep.join(str(folder) for folder in libraries if folder)
-            threads = (f"--model-load-thread-count={_LOAD_THREADS}",)
+            threads = (f"--model-load-thread-count={_LOADS_PER_CORE * (os.cpu_count() or 1)}",)
         argv = (
             str(self.path),
             *threads,

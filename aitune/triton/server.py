@@ -21,11 +21,13 @@ from aitune.triton.programs import Ports, ServerOptions, ServerProgram
 from aitune.triton.proved_by import ProvedBy
 from aitune.triton.remote_server import RemoteServer, Server
 from aitune.triton.server_http import ModelState
-from aitune.triton.server_log import busy_port, failures, plain_reason, still_loading, telling_lines
+from aitune.triton.server_log import busy_port, crash, failures, plain_reason, still_loading, telling_lines
 
 __all__ = ["LocalServer", "RemoteServer", "Server"]
 
 _ATTEMPTS = 3  # another program may take a free port between our look and the server's
+# What the Python backend dies of when a busy machine lets one of its stubs starve while they share a lock.
+_CHANCE_CRASH = "boost::interprocess::lock_exception"
 
 
 class LocalServer:
@@ -196,15 +198,16 @@ class LocalServer:
         return stack.enter_context(Background(launch.argv, log=log, env=launch.env, grace_s=options.exit_timeout_s + 5))
 
     def _wait(self, *, last: bool) -> bool:
-        """Wait until it is ready; False when a port of our own choice was taken meanwhile and it is worth a new try."""
+        """Wait until it is ready; False when it ended for a reason that a new try may well not meet again."""
         deadline = time.monotonic() + self._ready_timeout_s
         pause_s = 0.02
         while not self._is_up():
             if self._running.poll() is not None:
-                busy = busy_port(self.log_text())
-                if busy and None in self._wanted and not last:
+                text = self.log_text()
+                by_chance = (busy_port(text) and None in self._wanted) or crash(text) == _CHANCE_CRASH
+                if by_chance and not last:
                     return False
-                raise self._ended(busy)
+                raise self._ended(text)
             if time.monotonic() > deadline:
                 raise self._late()
             time.sleep(pause_s)
@@ -216,14 +219,14 @@ class LocalServer:
         wants_metrics = not any(argument.startswith("--allow-metrics") for argument in self._extra_args)
         return server_http.is_ready(self.http) and (not wants_metrics or server_http.has_metrics(self.metrics))
 
-    def _ended(self, busy: str | None) -> ServerError:
+    def _ended(self, text: str) -> ServerError:
+        busy, status = busy_port(text), self._running.poll() or 0
         if busy:
             return ServerError(f"tritonserver cannot listen on {busy}: it is in use", hint="choose another port")
-        text = self.log_text()
-        said = [f"{name}: {reason}" for name, reason in failures(text).items()] or list(telling_lines(text, most=3))
-        reasons = "; ".join(said) or "it said nothing"
+        how = f"crashed with {crash(text) or f'signal {-status}'}" if status < 0 else f"ended with status {status}"
+        said = [f"{name}: {reason}" for name, reason in failures(text).items()][-3:] or telling_lines(text, most=3)
         return ServerError(
-            f"tritonserver ended with status {self._running.poll()} before it was ready: {reasons}",
+            f"tritonserver {how} before it was ready: {'; '.join(said) or 'it said nothing'}",
             hint=f"its log: {self._kept_log()}",
         )
 

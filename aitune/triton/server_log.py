@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Entry", "busy_port", "entries", "failures", "plain_reason", "still_loading", "telling_lines"]
+__all__ = ["Entry", "busy_port", "crash", "entries", "failures", "plain_reason", "still_loading", "telling_lines"]
 
 _HEAD = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ \d+ [\w.]+:\d+\] ?(.*)")
 _FAILED = tuple(
@@ -30,6 +30,8 @@ _LOADING = re.compile(r"loading: (?P<name>.+):\d+", re.DOTALL)
 _BUSY = re.compile(
     r"(?P<address>\d+\.\d+\.\d+\.\d+:\d+)'? already in use|failed to start .*?(?P<other>\d+(?:\.\d+){3}:\d+)"
 )
+
+_CRASH = re.compile(r"^terminate called after throwing an instance of '(?P<type>[^']+)'", re.MULTILINE)
 
 # What a server on a machine without a GPU always complains about, and what only repeats other lines.
 _HARMLESS = re.compile(
@@ -95,6 +97,12 @@ def busy_port(log: str) -> str | None:
     """The address that the server could not listen on, None when that was not its trouble."""
     found = _BUSY.search(log)
     return (found["address"] or found["other"]) if found else None
+
+
+def crash(log: str) -> str | None:
+    """The C++ exception that ended the server, None when none did."""
+    found = _CRASH.search(log)
+    return found["type"] if found else None
 
 
 def telling_lines(log: str, *, most: int = 12) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 from aitune.errors import RepositoryError, ServerError
 from aitune.triton import server as server_module
 from aitune.triton.discovery import find_server
-from aitune.triton.programs import Ports
+from aitune.triton.programs import BinaryProgram, Ports
 from aitune.triton.server import LocalServer, RemoteServer
 
 pytestmark = pytest.mark.server
@@ -144,7 +144,7 @@ def test_a_model_that_fails_is_told_with_its_reason(repository: Path) -> None:
 def test_a_failing_model_can_be_the_servers_failure(repository: Path) -> None:
     """exit_on_error: one line with the model's reason, and the log is kept for the hint."""
     publish(repository, "wrong", dims="3")
-    with pytest.raises(ServerError, match=r"ended with status .* before it was ready: wrong: .*expects 2 dim") as error:
+    with pytest.raises(ServerError, match=r"before it was ready: wrong: .*expects 2 dim") as error:
         LocalServer(repository, exit_on_error=True).__enter__()
     assert "\n" not in str(error.value)
     log = Path(error.value.hint.removeprefix("its log: "))
@@ -230,6 +230,26 @@ def test_a_port_lost_to_another_program_is_chosen_anew(
     with socket.socket() as taken, LocalServer(repository) as server:
         assert double(server) == [[2, 4]]
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize(("attempts", "starts"), [(3, 3), (1, 1)])
+def test_a_crash_by_chance_is_tried_again(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: int, starts: int
+) -> None:
+    """The Python backend's own crash on a starved machine, here put into a program's mouth; in the end it is told."""
+    count = tmp_path / "count"
+    fake = tmp_path / "bin" / "tritonserver"
+    fake.parent.mkdir()
+    said = "terminate called after throwing an instance of 'boost::interprocess::lock_exception'"
+    fake.write_text(f'#!/bin/sh\necho x >> {count}\necho "{said}"\nkill -ABRT $$\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(server_module, "_ATTEMPTS", attempts)
+    wheel = find_server("wheel")
+    assert isinstance(wheel, BinaryProgram)
+    program = BinaryProgram(path=fake, backends=wheel.backends, stub=wheel.stub, origin="test")
+    with pytest.raises(ServerError, match="crashed with boost::interprocess::lock_exception before it was ready"):
+        LocalServer(repository, program=program, log=tmp_path / "log").__enter__()
+    assert count.read_text().count("x") == starts
 
 
 def test_ports_can_be_chosen(repository: Path) -> None:

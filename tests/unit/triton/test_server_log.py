@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aitune.triton.server_log import busy_port, entries, failures, plain_reason, still_loading, telling_lines
+from aitune.triton.server_log import busy_port, crash, entries, failures, plain_reason, still_loading, telling_lines
 
 HEAD = "1130 17:22:18.603245 10990 model_lifecycle.cc:472] "
 
@@ -77,6 +77,13 @@ def test_a_port_in_use_is_recognised(line: str) -> None:
 def test_another_trouble_is_no_port_in_use() -> None:
     """Nothing is guessed."""
     assert busy_port(log('E"failed to load all models"')) is None
+
+
+def test_a_crash_is_named_by_its_exception() -> None:
+    """The C++ runtime's own line, which is not in Triton's format; no such line, no crash."""
+    text = log('I"loading: m:1"', "terminate called after throwing an instance of 'boost::x'", "  what():  boost::x")
+    assert crash(text) == "boost::x"
+    assert crash(log('I"loading: m:1"')) is None
 
 
 def test_telling_lines_leave_out_what_every_server_without_a_gpu_says() -> None:
