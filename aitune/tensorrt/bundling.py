@@ -11,7 +11,7 @@ from aitune.errors import SourceError, UsageError
 from aitune.records.artifact import Companion, TensorRTPlanArtifact
 from aitune.records.fingerprints import copy_hashed, fingerprint_file
 from aitune.records.plans import PlanFacts, PlanVariant
-from aitune.tensorrt.files import make_workspace
+from aitune.tensorrt.files import copy_beside, make_workspace
 from aitune.tensorrt.header import read_header
 from aitune.tensorrt.reading import find_record
 
@@ -61,6 +61,8 @@ def bundle(
         )
     folder = make_workspace(workspace)
     artifact.export_file(folder / artifact.path.name)
+    if artifact.evidence is not None and artifact.evidence.samples is not None:
+        copy_beside(artifact.evidence.samples.name, artifact.path.parent, folder)
     own = PlanVariant(compute_capability=facts.compute_capability, file="", version=facts.version)
     variants, companions = [own], list(artifact.companions)
     for capability, path in plans.items():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 
 from aitune.errors import UsageError
 from aitune.records.fingerprints import sync_folder
 
-__all__ = ["make_workspace", "write_bytes"]
+__all__ = ["copy_beside", "make_workspace", "write_bytes"]
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -30,6 +31,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def copy_beside(name: str, origin: Path, target: Path) -> bool:
+    """Copy a file of one folder into another; whether it is there now."""
+    source = origin / name
+    if source.is_file() and origin.resolve() != target.resolve():
+        shutil.copyfile(source, target / name)
+    return source.is_file()
 
 
 def make_workspace(given: Path | None) -> Path:

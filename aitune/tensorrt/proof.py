@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from aitune.records.evidence import Batching, Evidence, InputDomain
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface
 from aitune.records.plans import PlanFacts
+from aitune.tensorrt.files import copy_beside
 from aitune.tensorrt.options import BuildOptions
 from aitune.tensorrt.runner import PlanCandidate, PlanRunner
 from aitune.tuning.finish import finish
@@ -75,16 +75,9 @@ def _said_of_the_model(batching: Batching | None) -> Batching | None:
 
 
 def _copy_samples(source: ONNXArtifact, plan: Path) -> bool:
-    """Put the samples beside the plan; whether there were any."""
+    """Put the samples beside the plan; whether there are any."""
     found = source.evidence.samples if source.evidence is not None else None
-    if found is None:
-        return False
-    origin, target = source.path.parent / found.name, plan.parent / found.name
-    if origin.resolve() != target.resolve():
-        if not origin.is_file():
-            return False
-        shutil.copyfile(origin, target)
-    return True
+    return found is not None and copy_beside(found.name, source.path.parent, plan.parent)
 
 
 def prove_plan(

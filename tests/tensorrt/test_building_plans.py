@@ -236,14 +236,20 @@ def test_a_profile_the_builder_refuses_is_said_in_its_words(
 
 
 def test_options_reach_the_builder(trt: ModuleType, options: Options, artifact: Make, tmp_path: Path) -> None:
-    """Workspace, level, timings and version compatibility are accepted together; the cache file is written."""
+    """Workspace, level and timings are accepted together; the cache file is written and read again."""
     cache = tmp_path / "cache" / "timings.bin"
-    asked = options(workspace_bytes=1 << 28, optimization_level=1, timing_cache=cache, version_compatible=True)
+    asked = options(workspace_bytes=1 << 28, optimization_level=1, timing_cache=cache)
     for _ in range(2):
-        plan = build(artifact(linear_file), trt=trt, options=asked, workspace=tmp_path / "plan")
+        build(artifact(linear_file), trt=trt, options=asked, workspace=tmp_path / "plan").verify()
     assert cache.is_file()
-    assert plan.plan is not None
-    assert plan.plan.version_compatible
+
+
+def test_what_the_builder_says_when_it_gives_up_is_told(
+    trt: ModuleType, options: Options, artifact: Make, tmp_path: Path
+) -> None:
+    """A version-compatible plan carries a lean runtime, which TensorRT-RTX does not bring."""
+    with pytest.raises(SourceError, match=r"cannot build the plan: .*libnvinfer_lean"):
+        build(artifact(linear_file), trt=trt, options=options(version_compatible=True), workspace=tmp_path / "plan")
 
 
 def test_other_timings_are_replaced(trt: ModuleType, options: Options, artifact: Make, tmp_path: Path) -> None:
