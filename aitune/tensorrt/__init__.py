@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aitune.tensorrt.bundling import bundle
-    from aitune.tensorrt.contest import contest
+    from aitune.tensorrt.racing import contest
     from aitune.tensorrt.cuda import device_problem
     from aitune.tensorrt.header import check_header
     from aitune.tensorrt.library import load_tensorrt
@@ -49,7 +49,7 @@ _WHERE = {
     "build": "aitune.tensorrt.making",
     "bundle": "aitune.tensorrt.bundling",
     "check_header": "aitune.tensorrt.header",
-    "contest": "aitune.tensorrt.contest",
+    "contest": "aitune.tensorrt.racing",
     "describe": "aitune.tensorrt.reading",
     "device_problem": "aitune.tensorrt.cuda",
     "load_tensorrt": "aitune.tensorrt.library",

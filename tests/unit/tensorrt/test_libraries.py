@@ -58,3 +58,16 @@ def test_a_runtime_that_cannot_be_loaded_is_none(monkeypatch: pytest.MonkeyPatch
         assert not isinstance(cuda._runtime(), ctypes.CDLL)
     finally:
         cuda._runtime.cache_clear()
+
+
+def test_no_module_has_the_name_of_what_the_door_gives() -> None:
+    """Importing such a module would put it in place of the function."""
+    import pkgutil
+
+    import aitune.tensorrt
+
+    modules = {module.name for module in pkgutil.iter_modules(aitune.tensorrt.__path__)}
+    assert not modules & set(aitune.tensorrt.__all__)
+    assert dir(aitune.tensorrt) == sorted(aitune.tensorrt.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        aitune.tensorrt.nothing  # noqa: B018
