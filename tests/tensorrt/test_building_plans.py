@@ -312,3 +312,42 @@ def test_a_plan_without_record_and_gpu_is_not_described(
     with pytest.raises(UnavailableError, match="has no record beside it, and cannot be loaded here") as caught:
         describe(plan.path)
     assert "aitune.json" in caught.value.hint
+
+
+def test_the_cuda_runtime_says_why_there_is_no_gpu() -> None:
+    """It is installed with the library, and answers without a driver."""
+    from aitune.tensorrt.cuda import Stream, compute_capability
+
+    problem = device_problem()
+    if not problem:
+        pytest.skip("there is a GPU here")
+    assert "\n" not in problem
+    for call in (compute_capability, Stream):
+        with pytest.raises(UnavailableError, match="no GPU can be used here"):
+            call()
+
+
+def test_a_plan_does_not_run_without_a_gpu(trt: ModuleType, options: Options, artifact: Make, tmp_path: Path) -> None:
+    """A candidate that cannot be opened says so in one line, as any runtime does."""
+    from aitune.tensorrt import PlanCandidate
+
+    if not device_problem():
+        pytest.skip("there is a GPU here: the plan runs, which tests/gpu covers")
+    plan = build(artifact(linear_file), trt=trt, options=options(), workspace=tmp_path / "plan")
+    candidate = PlanCandidate(plan.path, trt)
+    assert (candidate.name, dict(candidate.settings), candidate.precision) == ("tensorrt", {}, "fp32")
+    with pytest.raises(UnavailableError, match="no GPU can be used here"):
+        candidate.open()
+
+
+def test_the_library_itself_refuses_to_load_a_plan_without_a_driver(
+    trt: ModuleType, options: Options, artifact: Make, tmp_path: Path
+) -> None:
+    """Its last error, in one line."""
+    from aitune.tensorrt.engine import open_engine
+
+    if not device_problem():
+        pytest.skip("there is a GPU here: the plan is loaded, which tests/gpu covers")
+    plan = build(artifact(linear_file), trt=trt, options=options(), workspace=tmp_path / "plan")
+    with pytest.raises(SourceError, match=r"does not load plan 'model\.plan': .*cudaError 35"):
+        open_engine(trt, plan.path.read_bytes(), plan.path.name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -21,7 +23,7 @@ def test_there_are_two_packages() -> None:
 def test_a_package_that_is_not_installed_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 3 with advice."""
     for name in ("tensorrt_rtx", "tensorrt_rtx_bindings"):
-        monkeypatch.setitem(__import__("sys").modules, name, None)
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError, match="'tensorrt_rtx' is not installed") as caught:
         load_tensorrt("tensorrt_rtx")
     assert "aitune-triton[tensorrt-rtx]" in caught.value.hint
@@ -71,3 +73,23 @@ def test_no_module_has_the_name_of_what_the_door_gives() -> None:
     assert dir(aitune.tensorrt) == sorted(aitune.tensorrt.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         aitune.tensorrt.nothing  # noqa: B018
+
+
+def test_an_installed_package_without_its_libraries_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel is there, the shared library it needs is not."""
+    (tmp_path / "tensorrt.py").write_text("raise OSError('libnvinfer.so.10: cannot open\\nshared object file')\n")
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UnavailableError, match=r"cannot be loaded: libnvinfer\.so\.10: cannot open shared object"):
+        load_tensorrt()
+
+
+def test_a_package_that_lacks_another_one_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken installation is passed on as it is."""
+    (tmp_path / "tensorrt.py").write_text("import a_package_that_nobody_has\n")
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="a_package_that_nobody_has"):
+        load_tensorrt()
