@@ -77,13 +77,13 @@ def sizes_apart(symbols: Sequence[Symbol], fixed: Sequence[int] = ()) -> dict[st
 
 
 def _candidates(symbol: Symbol) -> list[int]:
-    """Sizes to show an exporter, best first: large seen ones, then the bounds, then others by the common step.
+    """Sizes to show an exporter, best first: the bounds and the seen ones from the largest down, then others.
 
     What is derived from a large size is less likely to be 1, which an exporter would take for a constant.
     """
-    seen = sorted(set(symbol.seen), reverse=True)
+    known = sorted({*symbol.seen, symbol.low, symbol.high}, reverse=True)
     steps = range(symbol.low, symbol.high + 1, symbol.step)
-    wanted = [*seen, symbol.low, symbol.high, *steps[:8]] if not symbol.batch else [2, 3, 5, 4, *seen, symbol.high]
+    wanted = [2, 3, 5, 4, *known] if symbol.batch else [*known, *steps[:8]]
     valid = [
         size for size in dict.fromkeys(wanted) if size >= 2 and (symbol.batch or symbol.low <= size <= symbol.high)
     ]
