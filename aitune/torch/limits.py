@@ -20,8 +20,8 @@ class TooSlowError(TimeoutError):
 def time_limit(seconds: float) -> Iterator[None]:
     """Stop Python code inside that takes longer.
 
-    Only the main thread can be interrupted; elsewhere there is no limit. An alarm that somebody else has set is kept: it
-    rings when it would have, or right after.
+    Only the main thread can be interrupted; elsewhere there is no limit. An alarm that somebody else has set is kept:
+    it rings when it would have, or right after.
 
     Raises:
         TooSlowError: When the time is up.

@@ -15,6 +15,7 @@ from aitune.records.shapes import Dim
 from aitune.torch.boundary import name_boundary, unused_inputs
 from aitune.torch.flat import FlatModule
 from aitune.torch.symbols import Symbol
+from aitune.torch.writing import write_model
 
 __all__ = ["LARGEST_FILE_BYTES", "WAYS", "Order", "Way"]
 
@@ -146,8 +147,10 @@ def _save(model: ir.Model, inputs: dict[str, str], order: Order, path: Path) -> 
     # served, and the same model must have the same fingerprint wherever it was exported.
     ClearMetadataAndDocStringPass()(model)
     size = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None)
-    companion = f"{path.name}.data" if size > order.largest_file_bytes else None
-    ir.save(model, path, external_data=companion)
+    if size > order.largest_file_bytes:
+        ir.save(model, path, external_data=f"{path.name}.data")
+    else:
+        write_model(model, path)
     notes = [f"an internal value gave up the name {name!r} to an output" for name in given_up]
     notes += [f"input {name!r} does not reach any output" for name in unused_inputs(model)]
     return tuple(notes)
