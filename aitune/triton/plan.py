@@ -39,13 +39,13 @@ class Batcher:
     Attributes:
         preferred_batch_sizes: Sizes that are sent off without waiting.
         max_queue_delay_us: How long a request may wait for others, in microseconds.
-        max_queue_size: Requests that may wait.
+        max_queue_size: Requests that may wait; None for any number.
         note: What a person should know, ``""`` for nothing.
     """
 
     preferred_batch_sizes: tuple[int, ...]
     max_queue_delay_us: int
-    max_queue_size: int
+    max_queue_size: int | None
     note: str = ""
 
 
@@ -274,7 +274,7 @@ def _batcher(max_batch_size: int, inputs: tuple[PlannedTensor, ...], options: Pl
     return Batcher(
         preferred_batch_sizes=options.preferred_batch_sizes or (max_batch_size,),
         max_queue_delay_us=options.max_queue_delay_us,
-        max_queue_size=options.max_queue_size or min(max(128, 32 * max_batch_size), (1 << 32) - 1),
+        max_queue_size=options.max_queue_size,
         note=note,
     )
 

@@ -25,7 +25,8 @@ class PlanOptions:
         instance_count: Copies of the model, per GPU or per host.
         max_batch_size: At most this, 0 for none; None for what the record allows.
         max_queue_delay_us: How long the server may wait for more requests to batch, in microseconds.
-        max_queue_size: Requests that may wait; further ones are refused at once. None for a multiple of the batch.
+        max_queue_size: Requests that may wait; further ones are refused at once. None for no bound: with one, the
+            batcher of Triton 24.10 was seen to sleep half a second now and then (scripts/bench_queue_bound).
         preferred_batch_sizes: Batch sizes to send off without waiting; the largest batch when empty.
         settings: (key, value) pairs for ``parameters``; they win over those that were tuned.
         overlays: Also write ``configs/cpu.pbtxt`` and ``configs/gpu.pbtxt`` for ``--model-config-name``.

@@ -64,7 +64,8 @@ def message(found: Plan) -> Any:
         batcher = config.dynamic_batching
         batcher.preferred_batch_size.extend(found.batcher.preferred_batch_sizes)
         batcher.max_queue_delay_microseconds = found.batcher.max_queue_delay_us
-        batcher.default_queue_policy.max_queue_size = found.batcher.max_queue_size
+        if found.batcher.max_queue_size is not None:
+            batcher.default_queue_policy.max_queue_size = found.batcher.max_queue_size
     group = config.instance_group.add()
     group.kind, group.count = group.Kind.Value(found.kind), found.instance_count
     if found.engine is not None:

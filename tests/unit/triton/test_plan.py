@@ -16,6 +16,7 @@ from aitune.records import Artifact, DType, ONNXArtifact, TensorRTPlanArtifact, 
 from aitune.records.artifact import Companion
 from aitune.triton.plan import PlanOptions, check_model_name, plan
 from aitune.triton.plan_tensors import plan_tensor
+from aitune.triton.rendering import message, render
 
 X, Y = rows("x", DType.FLOAT32, 4), rows("y", DType.FLOAT32, 3)
 
@@ -132,13 +133,17 @@ def test_the_batcher_is_left_out_where_it_cannot_pay() -> None:
     assert plan(batched(), model_name="m", options=PlanOptions(max_batch_size=1)).batcher is None
 
 
-def test_the_batcher_has_a_bounded_queue_and_says_what_it_cannot_merge() -> None:
-    """Overload is refused at once; free axes are named."""
+def test_the_batcher_says_what_it_cannot_merge_and_bounds_its_queue_on_request() -> None:
+    """Free axes are named; a bound costs stalls of half a second on Triton 24.10, so it is a choice."""
     spec = rows("x", DType.FLOAT32, "length", 3)
     batcher = plan(handmade.record([spec], [Y], proof=handmade.evidence([spec])), model_name="m").batcher
     assert batcher is not None
-    assert (batcher.preferred_batch_sizes, batcher.max_queue_delay_us, batcher.max_queue_size) == ((8,), 100, 256)
+    assert (batcher.preferred_batch_sizes, batcher.max_queue_delay_us, batcher.max_queue_size) == ((8,), 100, None)
     assert "'length'" in batcher.note
+    bounded = plan(batched(), model_name="m", options=PlanOptions(max_queue_size=64))
+    assert message(bounded).dynamic_batching.default_queue_policy.max_queue_size == 64
+    assert "max_queue_size: 64" in render(bounded)
+    assert "default_queue_policy" not in render(plan(batched(), model_name="m"))
 
 
 def test_preferred_sizes_are_within_the_batch() -> None:
