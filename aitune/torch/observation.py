@@ -249,8 +249,8 @@ def _batch_elsewhere(inputs: Sequence[str], outputs: Sequence[str], learned: Lea
     """Where the batch is in tensors that have it on another axis than 0; empty when there are none."""
     axes = [(f"input {inputs[index]!r}", axis) for one in learned.symbols if one.batch for index, axis in one.axes]
     for name, (_, spec) in zip(outputs, learned.outputs.tensor_data, strict=True):
-        axis = next((number for number, dim in enumerate(spec.shape) if str(dim).startswith("batch")), 0)
-        axes.append((f"output {name!r}", axis))
+        rows = [axis for axis, multiplier in spec.get_batch_axis_multipliers().items() if multiplier == 1]
+        axes.append((f"output {name!r}", min(rows, default=0)))
     return " and ".join(f"axis {axis} of {what}" for what, axis in axes if axis)
 
 

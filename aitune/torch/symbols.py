@@ -71,7 +71,8 @@ def sizes_apart(symbols: Sequence[Symbol], fixed: Sequence[int] = ()) -> dict[st
     for symbol in sorted(symbols, key=lambda one: (one.batch, len(set(one.seen)))):
         candidates = _candidates(symbol)
         free = [size for size in candidates if size not in chosen.values()]
-        best = [size for size in free if size not in fixed]
+        avoided = {*fixed, *symbol.seen} if symbol.batch else set(fixed)  # forward may have the samples' batch built in
+        best = [size for size in free if size not in avoided]
         chosen[symbol.name] = (best or free or candidates)[0]
     return {symbol.name: chosen[symbol.name] for symbol in symbols}
 

@@ -13,7 +13,8 @@ _HEAD = """# The zoo
 
 Real architectures with small random weights, each taken from its module to an artifact, a repository, a real Triton and
 `validate`. Every model either serves with the right numbers or is refused for the right reason. The models are in
-`tests/zoo`; `scripts/zoo` runs them and writes this table.
+`tests/zoo`; `scripts/zoo` runs them and writes this table. A `warn` of `validate` is about sizes: a plain ONNX file
+takes sizes beyond those that it was tried at as well, and the server does not stop them.
 
 """
 

@@ -72,3 +72,9 @@ def test_symbols_that_were_always_equal_can_be_tied() -> None:
     """One symbol remains, the batch if it is among them."""
     merged = tied([symbol("h", 2, 4), symbol("batch", 2, 4, batch=True, axes=((1, 0),)), symbol("w", 3, 5)])
     assert [(one.name, one.axes) for one in merged] == [("batch", ((0, 0), (1, 0))), ("w", ((0, 0),))]
+
+
+def test_a_batch_of_the_samples_is_not_shown_again() -> None:
+    """A number of rows that is written into ``forward`` would look like the batch."""
+    assert sizes_apart([symbol("batch", 2, batch=True)])["batch"] == 3
+    assert sizes_apart([symbol("batch", 2, 3, 5, 4, batch=True)])["batch"] >= 2
