@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from aitune.cli import main
-from aitune.errors import ArtifactIntegrityError, BatchingError, RecordError, SourceError, UsageError
+from aitune.errors import ArtifactIntegrityError, BatchingError, RecordError, SourceError, UnavailableError, UsageError
 from aitune.pipeline import Request, SourceKind, build, default_model_name, inspect, kind_of
 
 
@@ -224,8 +224,10 @@ def test_versions_are_listed_and_rolled_back(
     assert main(["rollback", repository, "-m", "m", "--to", "7"]) == 2
 
 
-def test_a_plan_without_its_record_is_refused(tmp_path: Path) -> None:
-    """Its tensors cannot be read here; the message says what would help."""
+def test_a_plan_without_its_record_needs_a_gpu(tmp_path: Path) -> None:
+    """Its tensors cannot be read here, with or without TensorRT; the message says what would help (exit 3)."""
     (tmp_path / "m.plan").write_bytes(b"ftrt" + bytes(60))
-    with pytest.raises(SourceError, match="cannot be described without its record"):
+    with pytest.raises(UnavailableError) as caught:
         inspect(Request(source=str(tmp_path / "m.plan")))
+    assert caught.value.exit_code == 3
+    assert caught.value.hint
