@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aitune.tensorrt.bundling import bundle
-    from aitune.tensorrt.racing import contest
     from aitune.tensorrt.cuda import device_problem
     from aitune.tensorrt.header import check_header
     from aitune.tensorrt.library import load_tensorrt
     from aitune.tensorrt.making import build
     from aitune.tensorrt.options import BuildOptions
     from aitune.tensorrt.profiles import split_profile
+    from aitune.tensorrt.racing import contest
     from aitune.tensorrt.reading import describe, tune
     from aitune.tensorrt.runner import PlanCandidate, PlanRunner
 
