@@ -55,7 +55,7 @@ def _request(artifact: Artifact) -> dict[str, Any] | None:
         values, datatype = _values(artifact, spec), wire_type(spec.dtype)
         if datatype in _NOT_IN_JSON or values.size > _MOST_ELEMENTS:
             return None
-        shape = list(values.shape) or [1]  # Triton has no rank 0
+        shape = list(_shape(artifact, spec))
         data = [_readable(item) for item in values.ravel().tolist()]
         tensors.append({"name": spec.name, "datatype": datatype, "shape": shape, "data": data})
     return {"inputs": tensors}
@@ -96,5 +96,7 @@ def _python_input(artifact: Artifact, spec: TunedTensorSpec) -> dict[str, str]:
 
 
 def _shape(artifact: Artifact, spec: TunedTensorSpec) -> tuple[int, ...]:
-    """Smallest shape as a client sends it."""
+    """Smallest shape as a client sends it: Triton has no rank 0, and one value a row has an axis of its own."""
+    if artifact.max_batch_size is not None and len(spec.min_shape) == 1:
+        return (*spec.min_shape, 1)
     return spec.min_shape or (1,)
