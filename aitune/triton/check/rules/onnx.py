@@ -9,13 +9,12 @@ from aitune.triton.check import declared
 from aitune.triton.check.edits import dims_text, remove_field, replace_value, set_field
 from aitune.triton.check.finding import Edit, Finding
 from aitune.triton.check.model import Model, Version
-from aitune.triton.check.rules.sequence import CORRID_TYPES
+from aitune.triton.check.rules.onnx_controls import control_names, states_of
 from aitune.triton.check.scalars import closest, quote
 from aitune.triton.check.tree import Node
 
 __all__ = [
     "ceilings",
-    "controls",
     "input_count",
     "kinds",
     "names",
@@ -25,8 +24,6 @@ __all__ = [
     "shapes",
     "types",
 ]
-
-_FALSE_TRUE = {"int32_false_true": "TYPE_INT32", "fp32_false_true": "TYPE_FP32", "bool_false_true": "TYPE_BOOL"}
 
 
 def _interface(version: Version) -> Interface:
@@ -81,12 +78,12 @@ def input_count(model: Model, version: Version) -> Iterator[Finding]:
     config, interface = version.config, _interface(version)
     inputs = config.messages("input")
     configured = sum(not node.flag("optional") for node in inputs) + len(config.messages("batch_input"))
-    configured += len(_control_names(config)) + len(_states(config))
+    configured += len(control_names(config)) + len(states_of(config))
     required = {port.name for port in interface.inputs}
     if configured == len(required):
         return
-    known = {node.text("name") for node in inputs if not node.flag("optional")} | set(_control_names(config))
-    known |= _targets(config, "batch_input") | {state.text("input_name") for state in _states(config)}
+    known = {node.text("name") for node in inputs if not node.flag("optional")} | set(control_names(config))
+    known |= _targets(config, "batch_input") | {state.text("input_name") for state in states_of(config)}
     missing = [port for port in interface.inputs if port.name not in known]
     optional = [node for node in inputs if node.flag("optional") and node.text("name") in required]
     message = f"configuration expects {configured} inputs, model provides {len(required)}"
@@ -278,55 +275,3 @@ def _mismatch(model: Model, version: Version, node: Node, port: Port, full: tupl
         wanted += " reshape: { shape: [ ] }"
         edits = set_field(model.source, node, "dims", wanted)
     return model.error("R223", node, "dims", message, wanted, edits)
-
-
-def _sequence(config: Node) -> Node | None:
-    return config.message("sequence_batching")
-
-
-def _states(config: Node) -> list[Node]:
-    sequence = _sequence(config)
-    return sequence.messages("state") if sequence is not None else []
-
-
-def _controls(config: Node) -> Iterator[tuple[Node, Node]]:
-    """(control_input, control) pairs."""
-    sequence = _sequence(config)
-    for tensor in sequence.messages("control_input") if sequence is not None else ():
-        for control in tensor.messages("control"):
-            yield tensor, control
-
-
-def _control_names(config: Node) -> list[str]:
-    return [tensor.text("name") for tensor, _ in _controls(config)]
-
-
-def controls(model: Model, version: Version) -> Iterator[Finding]:
-    """R228, R229: the model has every control tensor, of shape [1] a row and of the control's type."""
-    batching = version.config.number("max_batch_size") > 0
-    for tensor, control in _controls(version.config):
-        name = tensor.text("name")
-        port = declared.port(version.interface, "input", name)
-        if port is None:
-            message = f"specified sequence control {name!r} but model does not provide that input"
-            yield model.error("R228", tensor, "name", message)
-            continue
-        dims = declared.model_dims(port)
-        if (dims[1:] if batching else dims) != (1,):
-            message = f"sequence control {name!r} has dims {dims_text(dims)} but dims [1] is expected"
-            yield model.error("R229", tensor, "name", message, "export the control as one number per row")
-        written = _control_type(control)
-        provided = declared.config_type(port, model.options.release)
-        if written and written != provided:
-            message = (
-                f"sequence control {name!r}: the model expects data-type {provided.removeprefix('TYPE_') or 'unknown'} "
-                f"but the model configuration specifies data-type {written.removeprefix('TYPE_')}"
-            )
-            yield model.error("R229", control, "data_type", message, f"use {provided}")
-
-
-def _control_type(control: Node) -> str:
-    """The type the control says it has; ``""`` when core refuses what it says anyway."""
-    if control.choice("kind") == "CONTROL_SEQUENCE_CORRID":
-        return control.choice("data_type") if control.choice("data_type") in CORRID_TYPES else ""
-    return next((word for field, word in _FALSE_TRUE.items() if control.given(field)), "")
