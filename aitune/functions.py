@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from aitune.errors import SourceError
 
-__all__ = ["call_function"]
+__all__ = ["call_function", "load_function"]
 
 T = TypeVar("T")
 
@@ -40,15 +40,36 @@ def call_function(spec: str, take: Callable[[Any], T], *, folder: Path | None = 
         SourceError: If there is no such file, module or function, or if it raises.
     """
     where, name = _split(spec)
-    folder = Path.cwd() if folder is None else folder
-    path = folder / where
-    is_file = where.endswith(".py") or "/" in where or path.is_file()
-    with _importing_from(path.parent if is_file else folder), contextlib.redirect_stdout(sys.stderr):
-        module = _load_file(path, where) if is_file else _load_module(where)
+    with _loaded(where, folder) as module:
         function = _function(module, name, where)
         result = _guarded(function, f"{name} of {where!r}", module)
         taken: T = _guarded(lambda: take(result), f"taking what {spec!r} returned", module)
     return taken
+
+
+def load_function(spec: str, *, folder: Path | None = None) -> Callable[..., Any]:
+    """A function that the user names, for calling later.
+
+    Args:
+        spec: ``"path/file.py:function"`` or ``"package.module:function"``.
+        folder: Folder that relative paths and packages are looked up in; the current one by default.
+
+    Raises:
+        SourceError: If there is no such file, module or function.
+    """
+    where, name = _split(spec)
+    with _loaded(where, folder) as module:
+        return _function(module, name, where)
+
+
+@contextlib.contextmanager
+def _loaded(where: str, folder: Path | None) -> Iterator[ModuleType]:
+    """The module that is named, what lies beside it importable and its talk on stderr."""
+    folder = Path.cwd() if folder is None else folder
+    path = folder / where
+    is_file = where.endswith(".py") or "/" in where or path.is_file()
+    with _importing_from(path.parent if is_file else folder), contextlib.redirect_stdout(sys.stderr):
+        yield _load_file(path, where) if is_file else _load_module(where)
 
 
 def _split(spec: str) -> tuple[str, str]:

@@ -64,6 +64,10 @@ class Request:
         tune: Whether candidates are measured.
         tune_seconds: Budget of measuring, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
+        p95_ms: Time within which 95 % of the runs must end, in milliseconds.
+        precision: What candidates may compute in, ``"fp32"`` standing for the model's own numbers.
+        accuracy: ``file.py:function`` that checks a candidate's answers; None for the thresholds.
+        cache: Whether what was made before of the same may be used again.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         plan: What is wanted of TensorRT.
     """
@@ -81,6 +85,10 @@ class Request:
     tune: bool = True
     tune_seconds: float = 60.0
     objective: str = "throughput"
+    p95_ms: float | None = None
+    precision: tuple[str, ...] = ("fp32",)
+    accuracy: str | None = None
+    cache: bool = True
     keep_samples: str = "synthetic"
     plan: PlanRequest = field(default_factory=PlanRequest)
 
@@ -255,6 +263,20 @@ def _common(request: Request, workspace: Path, progress: Progress | None) -> dic
     }
 
 
+def _measuring(request: Request) -> dict[str, Any]:
+    """The further arguments of a frontend that measures ONNX files."""
+    from aitune.functions import load_function
+    from aitune.onnx.runtime import has_cuda
+
+    return {
+        "p95_ms": request.p95_ms,
+        "precision": request.precision,
+        "device": "cuda" if request.plan.device == "gpu" and has_cuda() else "cpu",
+        "accuracy": load_function(request.accuracy) if request.accuracy else None,
+        "cache": request.cache,
+    }
+
+
 def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
     from aitune.onnx import tune
 
@@ -263,7 +285,9 @@ def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> 
         raise UsageError(f"{option} is for PyTorch modules: an ONNX file has its own names")
     if request.move_batch_axis:
         raise UsageError("--move-batch-axis is for PyTorch modules: an ONNX file keeps its axes")
-    return tune(Path(request.source), samples=_samples(request), **_common(request, workspace, progress))
+    return tune(
+        Path(request.source), samples=_samples(request), **_common(request, workspace, progress), **_measuring(request)
+    )
 
 
 def _from_torch(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
@@ -282,6 +306,7 @@ def _from_torch(request: Request, workspace: Path, progress: Progress | None) ->
         opset=request.opset,
         move_batch_axis=request.move_batch_axis,
         **_common(request, workspace, progress),
+        **_measuring(request),
     )
 
 

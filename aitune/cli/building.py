@@ -11,6 +11,7 @@ import click
 from aitune.cli.accelerating import accelerator_options, plan_options, plan_request, serving_choices
 from aitune.cli.console import Console, common_options, table
 from aitune.cli.shapes import SHAPE, collect
+from aitune.cli.tuning import candidate_table, tuning_fields, tuning_options, write_report
 from aitune.errors import AituneError
 
 if TYPE_CHECKING:
@@ -96,9 +97,7 @@ serving_options = _chain(
 )
 
 
-def _request(
-    options: dict[str, Any], *, tune: bool, tune_seconds: float = 60.0, objective: str = "throughput"
-) -> Request:
+def _request(options: dict[str, Any], **measuring: Any) -> Request:
     from aitune.pipeline import Request
 
     return Request(
@@ -114,9 +113,7 @@ def _request(
         opset=options["opset"],
         keep_samples=options["keep_samples"],
         plan=plan_request(options),
-        tune=tune,
-        tune_seconds=tune_seconds,
-        objective=objective,
+        **measuring,
     )
 
 
@@ -170,7 +167,7 @@ def inspect_command(console: Console, **options: Any) -> int:
     """Show the tensors, the batching verdict and the config that would be written."""
     from aitune.pipeline import default_model_name, document, inspect
 
-    name = options["model"] or default_model_name(options["source"])
+    name = default_model_name(options["source"]) if options["model"] is None else options["model"]
     progress = console.progress()
     try:
         artifact, config, warnings = inspect(
@@ -198,31 +195,15 @@ def inspect_command(console: Console, **options: Any) -> int:
     help="Where to publish it; made when it is not there.",
 )
 @serving_options
-@click.option("--tune/--no-tune", default=True, help="Measure candidates, or take the plain settings.")
-@click.option(
-    "--tune-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Budget of measuring.",
-)
-@click.option(
-    "--objective",
-    type=click.Choice(["throughput", "latency"]),
-    default="throughput",
-    show_default=True,
-    help="What the winner is best at.",
-)
+@tuning_options
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would change.")
 @common_options()
-def build_command(
-    console: Console, repository: Path, tune: bool, tune_seconds: float, objective: str, dry_run: bool, **options: Any
-) -> int:
+def build_command(console: Console, repository: Path, report: Path | None, dry_run: bool, **options: Any) -> int:
     """Build and publish one model."""
     from aitune.pipeline import build, default_model_name, document
 
-    name = options["model"] or default_model_name(options["source"])
-    request = _request(options, tune=tune, tune_seconds=tune_seconds, objective=objective)
+    name = default_model_name(options["source"]) if options["model"] is None else options["model"]
+    request = _request(options, **tuning_fields(options))
     progress = console.progress()
     try:
         built = build(
@@ -239,6 +220,7 @@ def build_command(
     finally:
         progress.done()
     publication = built.publication
+    written = write_report(built.artifact, name, report) if report is not None else ()
     if console.json:
         console.document(
             {
@@ -249,10 +231,13 @@ def build_command(
                 "dry_run": dry_run,
                 "diff": publication.diff,
                 "warnings": list(built.warnings),
+                "report": [str(path) for path in written],
             }
         )
         return 0
     console.result(describe(built.artifact, console))
+    if written:
+        console.result(f"report    {', '.join(map(str, written))}")
     if dry_run:
         console.result(f"\ndry run: would be {publication.result} as version {publication.version}\n")
         console.result(publication.diff.rstrip() or "no change")
@@ -318,7 +303,8 @@ def describe(artifact: Artifact, console: Console) -> str:
         parts.append(f"\nbatching  {verdict}: {evidence.batching.reason}")
     parts.append(f"max batch {artifact.max_batch_size or 0}")
     if evidence and evidence.tuning:
-        parts.append(f"tuning    {evidence.tuning.winner}: {evidence.tuning.reason}")
+        parts.append(f"tuning    {evidence.tuning.winner}: {evidence.tuning.reason}\n")
+        parts.append(candidate_table(evidence.tuning) + "\n")
     parts.append(f"sha256    {artifact.identity}")
     parts.extend(f"note      {note}" for note in (evidence.notes if evidence else ()))
     return "\n".join(parts)

@@ -11,7 +11,16 @@ import onnxruntime
 
 from aitune.errors import SourceError, UnavailableError, UsageError
 
-__all__ = ["SETTING_KEYS", "Values", "open_session", "reading_options", "refusal", "session_options", "session_values"]
+__all__ = [
+    "SETTING_KEYS",
+    "Values",
+    "has_cuda",
+    "open_session",
+    "reading_options",
+    "refusal",
+    "session_options",
+    "session_values",
+]
 
 onnxruntime.set_default_logger_severity(4)  # what it has to say arrives as an exception
 
@@ -138,6 +147,11 @@ def open_session(path: Path, source: bytes | None = None, options: Any = None, *
         raise
     except Exception as error:  # the boundary to a foreign session: its errors have no common base
         raise refusal(path, str(error)) from error
+
+
+def has_cuda() -> bool:
+    """Whether this ONNX Runtime runs on NVIDIA GPUs."""
+    return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
 
 
 def _providers(device: str) -> list[str]:
