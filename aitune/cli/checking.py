@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aitune.cli.console import Console, common_options
+from aitune.cli.values import PATH
 
 if TYPE_CHECKING:
     from aitune.triton.check import CheckReport
@@ -17,11 +18,15 @@ __all__ = ["check_command"]
 
 
 @click.command("check")
-@click.argument("repository", default="model_repository", type=click.Path(path_type=Path))
+@click.argument("repository", default="model_repository", type=PATH)
 @click.option("-m", "--model", "models", multiple=True, help="Report on this model only (repeatable, globs).")
 @click.option("--target", default="cpu", show_default=True, metavar="cpu|gpu[:N]", help="The host it will run on.")
 @click.option("--triton", "release", default="24.10", show_default=True, help="Triton release (24.10 or 2.51.0).")
 @click.option("--strict", is_flag=True, help="As a server with --disable-auto-complete-config.")
+@click.option("--backend", "backends", multiple=True, metavar="NAME", help="A backend the server has (repeatable).")
+@click.option(
+    "--accelerator", "accelerators", multiple=True, metavar="NAME", help="A CPU accelerator of its ONNX Runtime."
+)
 @click.option("--model-config-name", default="", metavar="NAME", help="As a server with that option.")
 @click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
@@ -37,6 +42,8 @@ def check_command(
     target: str,
     release: str,
     strict: bool,
+    backends: tuple[str, ...],
+    accelerators: tuple[str, ...],
     model_config_name: str,
     fail_on: str,
     exit_zero: bool,
@@ -66,7 +73,10 @@ def check_command(
         "models": models,
         "select": _rules(select),
         "ignore": _rules(ignore),
+        "accelerators": accelerators,
     }
+    if backends:
+        options["backends"] = backends
     if fix or only_diff:
         report, code = _fixed(repository, options, console, write=fix and not only_diff)
         if code is not None:

@@ -48,6 +48,13 @@ def test_a_wrong_dimension_is_found_shown_and_fixed(broken: Path, capsys: pytest
     assert "nothing to correct" in capsys.readouterr().err
 
 
+def test_the_server_of_the_check_may_lack_a_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    """R106: only those that were named are there."""
+    assert main(["check", str(EXAMPLE), "--backend", "python"]) == 1
+    assert "R106" in capsys.readouterr().out
+    assert main(["check", str(EXAMPLE), "--backend", "onnxruntime", "--accelerator", "openvino"]) == 0
+
+
 def test_rules_are_selected_ignored_and_explained(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As ruff does."""
     assert main(["check", str(broken), "--select", "R57,R58"]) == 0
