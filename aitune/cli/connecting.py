@@ -11,16 +11,22 @@ import click
 if TYPE_CHECKING:
     from aitune.triton.endpoint import Tls
 
-__all__ = ["connection", "server_options"]
+__all__ = ["connection", "server_options", "url_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def server_options(function: F) -> F:
-    """``--server``, ``-u/--url``, ``-i``, ``--header`` and the TLS flags."""
+    """``--server`` and what :func:`url_options` gives."""
+    return click.option("--server", help="Which server to start: a tritonserver, or docker:IMAGE.")(
+        url_options(function)
+    )
+
+
+def url_options(function: F) -> F:
+    """``-u/--url``, ``-i``, ``--header`` and the TLS flags."""
     file = click.Path(path_type=Path, dir_okay=False)
     options = (
-        click.option("--server", help="Which server to start: a tritonserver, or docker:IMAGE."),
         click.option(
             "-u",
             "--url",
@@ -46,7 +52,7 @@ def server_options(function: F) -> F:
 def connection(options: dict[str, Any]) -> dict[str, Any]:
     """Those options as the arguments of :func:`aitune.triton.validate`; they are taken out of ``options``."""
     return {
-        "server": options.pop("server"),
+        "server": options.pop("server", None),
         "url": options.pop("urls") or None,
         "protocol": options.pop("protocol"),
         "headers": tuple(_header(text) for text in options.pop("headers")),

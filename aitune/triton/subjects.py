@@ -35,12 +35,14 @@ class Published:
         artifact: Its record; None when it was not published by aitune.
         edits: Where config.pbtxt is no longer what it was when this version was published.
         siblings: Records of all versions of the model, by version.
+        served: The versions that the config asks the server to serve, as far as it names them.
     """
 
     config: Any
     artifact: Artifact | None = None
     edits: tuple[str, ...] = ()
     siblings: Mapping[str, Artifact] = field(default_factory=dict)
+    served: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from aitune.errors import RepositoryError, ServerError, UsageError
-from aitune.triton.client_errors import EndpointRestricted
+from aitune.triton.client_errors import EndpointRestricted, ModelAbsent, ModelNotReady
 from aitune.triton.client_records import IndexEntry
 from aitune.triton.normalisation import compare
 from aitune.triton.repository import PublishedModel, Repository
@@ -16,7 +16,7 @@ from aitune.triton.schema import parse_config
 from aitune.triton.sessions import Session
 from aitune.triton.subjects import Published
 
-__all__ = ["Target", "find_targets"]
+__all__ = ["Target", "find_targets", "find_whole"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,41 @@ def find_targets(
         asked = ", ".join(map(repr, patterns)) or "any name"
         which = f" version {version}" if version is not None else ""
         raise UsageError(f"no model matches {asked}{which}", hint=f"there are: {', '.join(known) or 'none'}")
-    return tuple(sorted(wanted, key=lambda target: (target.model, int(target.version or 0))))
+    return _sorted(wanted)
+
+
+def find_whole(
+    session: Session, repository: Path | str | None, patterns: Sequence[str] = ()
+) -> tuple[tuple[Target, ...], str]:
+    """Everything that the server knows and everything that the repository says it should serve, without a demand.
+
+    Args:
+        session: The server.
+        repository: What was published; None for whatever the server has.
+        patterns: Names or globs of models; all when empty.
+
+    Returns:
+        The versions, by model and number, and why the server's own list may not be read, ``""`` when it may.
+
+    Raises:
+        RepositoryError: If the repository cannot be read.
+        ServerError: If the server cannot be reached.
+    """
+    models = () if repository is None else Repository(repository).models()
+    closed = ""
+    try:
+        rows = session.index()
+    except EndpointRestricted as error:
+        closed = str(error)
+        rows = _named_rows(session, [*(model.name for model in models), *_plain(patterns)])
+    published = {model.name for model in models}
+    found = [target for model in models for target in _of_repository(model, rows)]
+    found += [_of_server(row) for row in rows if row.name not in published]
+    return _sorted([target for target in found if _matches(target.model, patterns)]), closed
+
+
+def _sorted(targets: Sequence[Target]) -> tuple[Target, ...]:
+    return tuple(sorted(targets, key=lambda target: (target.model, int(target.version or 0))))
 
 
 def _rows(session: Session, patterns: Sequence[str]) -> tuple[IndexEntry, ...]:
@@ -75,14 +109,31 @@ def _rows(session: Session, patterns: Sequence[str]) -> tuple[IndexEntry, ...]:
     try:
         return session.index()
     except EndpointRestricted as error:
-        names = [name for name in patterns if not set(name) & set("*?[")]
+        names = _plain(patterns)
         if not names:
             raise ServerError(f"the server does not list its models: {error}", hint="name one with --model") from error
-    return tuple(
-        IndexEntry(name=name, version=version, state="READY", reason="")
-        for name in names
-        for version in session.client.metadata(name).versions
-    )
+    return tuple(row for name in names for row in _served(session, name))
+
+
+def _named_rows(session: Session, names: Sequence[str]) -> tuple[IndexEntry, ...]:
+    """The same for models that may not be there."""
+    rows: list[IndexEntry] = []
+    for name in dict.fromkeys(names):
+        try:
+            rows += _served(session, name)
+        except (EndpointRestricted, ModelAbsent, ModelNotReady) as error:
+            rows.append(IndexEntry(name=name, version="", state="", reason=str(error)))
+    return tuple(rows)
+
+
+def _served(session: Session, name: str) -> list[IndexEntry]:
+    versions = session.client.metadata(name).versions
+    return [IndexEntry(name=name, version=version, state="READY", reason="") for version in versions]
+
+
+def _plain(patterns: Sequence[str]) -> list[str]:
+    """The patterns that are names."""
+    return [name for name in patterns if not set(name) & set("*?[")]
 
 
 def _of_server(row: IndexEntry) -> Target:
@@ -126,6 +177,7 @@ def _published(model: PublishedModel, version: str) -> Published | None:
         artifact=documents.get(version),
         edits=_edits(model) if version == str(model.current) else (),
         siblings=documents,
+        served=tuple(map(str, model.served)),
     )
 
 
