@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "convert": ("aitune.cli.configs", "convert_command", "Print a configuration as JSON, YAML or pbtxt."),
     "serve": ("aitune.cli.serving", "serve_command", "Run a local Triton in the foreground."),
     "validate": ("aitune.cli.validating", "validate_command", "Prove that what is served is what was recorded."),
+    "status": ("aitune.cli.status", "status_command", "List what a running server serves, and its drift."),
     "perf": ("aitune.cli.measuring", "perf_command", "Run perf_analyzer with valid data."),
     "versions": ("aitune.cli.versions", "versions_command", "List the versions of a published model."),
     "rollback": ("aitune.cli.versions", "rollback_command", "Serve an earlier version again."),
