@@ -16,7 +16,7 @@ from aitune.torch.limits import TooSlowError, time_limit
 from aitune.torch.observation import Observation
 from aitune.torch.quiet import quiet
 from aitune.torch.symbols import Symbol, resized
-from aitune.torch.verification import Verification, verify
+from aitune.torch.verification import SizeError, Verification, verify
 from aitune.torch.ways import LARGEST_FILE_BYTES, WAYS, Order, Way
 from aitune.tuning.progress import SILENT, Progress
 
@@ -134,16 +134,18 @@ def _verdict(lost: Sequence[tuple[str, AituneError]]) -> AituneError:
     first = lost[0][1]
     if isinstance(first, NumericsError):
         return NumericsError(str(first), hint=f"no exporter gives the module's numbers: {text}")
-    advice = "give samples of one size along the axis that cannot move, or change forward"
-    if any(isinstance(error, _BranchError) for _, error in lost):
-        advice = "use torch.where or torch.cond where forward branches on values"
-    if any(isinstance(error, _QuantisedError) for _, error in lost):
-        advice = "export the module before it is quantised, and quantise the ONNX file"
-    return SourceError(f"the module cannot be exported as asked: {text}", hint=advice if _by_axes(lost) else "")
+    return SourceError(f"the module cannot be exported as asked: {text}", hint=_advice([error for _, error in lost]))
 
 
-def _by_axes(lost: Sequence[tuple[str, AituneError]]) -> bool:
-    return any(isinstance(error, _AxisError | _BranchError | _QuantisedError) for _, error in lost)
+def _advice(errors: Sequence[AituneError]) -> str:
+    """What to do about the errors of all ways; the rarer the reason, the more it says."""
+    if any(isinstance(error, _QuantisedError) for error in errors):
+        return "export the module before it is quantised, and quantise the ONNX file"
+    if any(isinstance(error, _BranchError) for error in errors):
+        return "use torch.where or torch.cond where forward branches on values"
+    if any(isinstance(error, _AxisError | SizeError) for error in errors):
+        return "give samples of one size along the axis that cannot move, or change forward"
+    return ""
 
 
 def _try(

@@ -21,12 +21,16 @@ from aitune.torch.execution import call, settled
 from aitune.torch.observation import Observation
 from aitune.torch.symbols import resized, verified_sizes
 
-__all__ = ["Verification", "verify"]
+__all__ = ["SizeError", "Verification", "verify"]
 
 _OWN_SAMPLES = 3
 """So many of the user's own samples are compared as well."""
 _TIE_SHARE = 1e-3
 """Share of whole-number outputs that may differ: two scores closer than rounding swap places in an argmax."""
+
+
+class SizeError(SourceError):
+    """The file does not run at a size that the module takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,7 @@ def _compare(observation: Observation, file: _File, request: _Request, notes: di
     try:
         found = file.run(given)
     except SourceError as error:
-        raise SourceError(f"the exported file fails at {where}, where the module does not: {error}") from error
+        raise SizeError(f"the exported file fails at {where}, where the module does not: {error}") from error
     largest = 0.0
     for spec, wanted in zip(observation.outputs, request.expected, strict=True):
         dtype = spec.dtype if spec.dtype is DType.BFLOAT16 else dtype_of(wanted.dtype)

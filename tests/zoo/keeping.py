@@ -54,7 +54,8 @@ def build(animal: Animal, repository: Path, workspace: Path) -> Fate:
         artifact = tune(module.eval(), samples, tune=False, workspace=workspace, **animal.options)
         publish(artifact, repository, model_name=animal.name)
     except AituneError as error:
-        reason = f"{error} ({error.hint})".replace(f"{workspace}/", "")
+        said = f"{error} ({error.hint})" if error.hint else str(error)
+        reason = said.replace(f"{workspace}/", "")
         return Fate(animal=animal, verdict="refused", reason=reason, seconds=time.monotonic() - began)
     batching = artifact.evidence.batching
     return Fate(
