@@ -1,7 +1,8 @@
 """Which server images load a plan, and why the others do not.
 
 A plan loads in exactly the TensorRT that wrote it. One that was built version-compatible also loads in later ones, if
-the server is started with ``--backend-config=tensorrt,version-compatible=true`` (23.09 and later).
+the server is started with ``--backend-config=tensorrt,version-compatible=true`` (23.09 and later). Where nothing
+confirms which TensorRT an image has, it is never said that the image does not load a plan.
 
 >>> plan = Writer(builder="tensorrt", version="10.5.0.18")
 >>> loads(release("24.10"), plan).verdict
@@ -18,12 +19,12 @@ from dataclasses import dataclass
 from aitune.records.plans import PlanFacts
 from aitune.triton.releases import RELEASES, Release, release
 
-__all__ = ["Loading", "Writer", "loading_releases", "loads", "say_releases", "warnings_of"]
+__all__ = ["Loading", "Writer", "loading_releases", "loads", "say_loading", "say_releases", "warnings_of"]
 
 _OPTION = "--backend-config=tensorrt,version-compatible=true"
 _FIRST_COMPATIBLE = (8, 6)
 _ENOUGH = 3
-"""Major, minor and patch: no two builds of one patch were ever seen to refuse each other's plans."""
+"""Major, minor and patch, where nobody knows the build. Builds that are known must agree: 8.6.1.2 refuses 8.6.1.6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +49,12 @@ class Loading:
     Attributes:
         verdict: True or False; None where the table does not know the release's TensorRT well enough.
         reason: Why, or under which condition, one line.
+        confirmed: Whether something confirms what the table says of the release.
     """
 
     verdict: bool | None
     reason: str
+    confirmed: bool = True
 
 
 def loads(found: Release, writer: Writer) -> Loading:
@@ -62,6 +65,15 @@ def loads(found: Release, writer: Writer) -> Loading:
         )
     if not writer.version:
         return Loading(verdict=None, reason="nobody knows which TensorRT wrote the plan")
+    judged = _compare(found, writer)
+    if found.tensorrt_confirmed:
+        return judged
+    verdict = judged.verdict or None
+    return Loading(verdict=verdict, reason=f"{judged.reason} (nothing confirms what {found.name} has)", confirmed=False)
+
+
+def _compare(found: Release, writer: Writer) -> Loading:
+    """What the table says, right or wrong."""
     mine, theirs = _numbers(writer.version), _numbers(found.tensorrt)
     said = f"Triton {found.name} has TensorRT {found.tensorrt}, the plan is of {writer.version}"
     common = min(len(mine), len(theirs))
@@ -74,9 +86,22 @@ def loads(found: Release, writer: Writer) -> Loading:
     return Loading(verdict=True, reason=f"{said}: the server needs {_OPTION}")
 
 
-def loading_releases(writer: Writer) -> tuple[str, ...]:
-    """Names of the known releases that load a plan, oldest first."""
-    return tuple(known.name for known in RELEASES if loads(known, writer).verdict)
+def loading_releases(writer: Writer, *, confirmed: bool = True) -> tuple[str, ...]:
+    """Names of the known releases that load a plan, oldest first; the unconfirmed ones on demand."""
+    judged = ((known.name, loads(known, writer)) for known in RELEASES)
+    return tuple(name for name, one in judged if one.verdict and one.confirmed is confirmed)
+
+
+def say_loading(writer: Writer) -> str:
+    """The releases that load a plan, for people.
+
+    >>> say_loading(Writer(builder="tensorrt", version="10.9.0.34"))
+    '25.03, probably 25.04'
+    """
+    sure, likely = loading_releases(writer), loading_releases(writer, confirmed=False)
+    if not likely:
+        return say_releases(sure)
+    return f"{say_releases(sure)}, probably {say_releases(likely)}" if sure else f"probably {say_releases(likely)}"
 
 
 def say_releases(names: Sequence[str]) -> str:
@@ -116,7 +141,8 @@ def warnings_of(facts: PlanFacts, wanted: str) -> tuple[str, ...]:
         if found.verdict is False:
             told.append(f"{which}it will not load: {found.reason}; {_where(writer)}")
         elif found.verdict is None:
-            told.append(f"{which}{found.reason}: whether it loads is not known")
+            where = "" if found.confirmed else f"; {_where(writer)}"
+            told.append(f"{which}{found.reason}: whether it loads is not known{where}")
         elif _OPTION in found.reason:
             told.append(f"{which}{found.reason}")
     return tuple(told)
@@ -125,7 +151,7 @@ def warnings_of(facts: PlanFacts, wanted: str) -> tuple[str, ...]:
 def _where(writer: Writer) -> str:
     if writer.builder == "tensorrt_rtx":
         return "build it with tensorrt on the target to serve it"
-    return f"it loads in {say_releases(loading_releases(writer))}"
+    return f"it loads in {say_loading(writer)}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

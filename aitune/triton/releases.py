@@ -36,6 +36,7 @@ class Release:
         max_ml_opset: Newest ``ai.onnx.ml`` opset that it loads.
         max_ir_version: Newest ONNX IR version that it loads.
         tensorrt: TensorRT of the container, as precisely as is known, e.g. ``"10.5.0.18"``.
+        tensorrt_confirmed: Whether a source was read that says so.
         cuda: CUDA of the container, as precisely as is known.
     """
 
@@ -46,6 +47,7 @@ class Release:
     max_ml_opset: int
     max_ir_version: int
     tensorrt: str
+    tensorrt_confirmed: bool
     cuda: str
 
     def at_least(self, name: str) -> bool:
@@ -193,8 +195,9 @@ def _read_builds() -> tuple[Release, ...]:
                 max_opset=opset,
                 max_ml_opset=ml_opset,
                 max_ir_version=ir_version,
-                tensorrt=IMAGES[name][0],
-                cuda=IMAGES[name][1],
+                tensorrt=IMAGES[name].tensorrt,
+                tensorrt_confirmed=IMAGES[name].tensorrt_confirmed,
+                cuda=IMAGES[name].cuda,
             )
         )
     return tuple(releases)

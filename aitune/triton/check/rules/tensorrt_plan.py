@@ -14,7 +14,7 @@ from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.tree import Node
-from aitune.triton.compatibility import Writer, loading_releases, loads, say_releases
+from aitune.triton.compatibility import Writer, loads, say_loading
 
 __all__ = ["layouts", "library", "open_plan", "plan_files", "profiles", "shape_tensors"]
 
@@ -72,9 +72,11 @@ def _judge_library(model: Model, shown: str, writer: Writer, facts: PlanFacts | 
         severity = WARNING if declared else ERROR
         yield model.at_file(severity, "R252", shown, message, "build it with TensorRT on the target GPU")
     elif found.verdict is False:
-        where = say_releases(loading_releases(writer))
-        message = f"{_REFUSED}: {found.reason}"
+        message, where = f"{_REFUSED}: {found.reason}", say_loading(writer)
         yield model.at_file(ERROR, "R252", shown, message, f"it loads in {where}; or build it again for this release")
+    elif found.verdict is None and not found.confirmed:
+        message = f"it is not known whether the server loads it: {found.reason}"
+        yield model.at_file(WARNING, "R252", shown, message, f"it loads in {say_loading(writer)}")
     elif found.verdict and writer.version_compatible and "needs" in found.reason:
         yield model.at_file(WARNING, "R253", shown, found.reason, "start the server with that option")
 

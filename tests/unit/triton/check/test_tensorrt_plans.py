@@ -117,6 +117,15 @@ def test_a_foreign_plan_is_judged_by_its_header_alone(repository: Repository) ->
     assert ("error", "R252") not in rules(repository, triton="24.08")
 
 
+def test_a_release_that_nothing_confirms_refuses_no_plan(repository: Repository) -> None:
+    """R252 is a warning where the table of images may be wrong, and says where the plan does load."""
+    write(repository)
+    (finding,) = told(repository, triton="24.11")
+    assert (finding.severity, finding.rule) == ("warning", "R252")
+    assert "nothing confirms what 24.11 has" in finding.message
+    assert finding.fix == "it loads in 24.10"
+
+
 def test_a_version_compatible_plan_needs_an_option(repository: Repository) -> None:
     """R253: a later server loads it when it is told to."""
     facts = dataclasses.replace(FACTS, version="10.3.0.26", version_compatible=True)
