@@ -89,7 +89,9 @@ def _cpu_with_gpus(model: Model, group: Node, written: str) -> Finding:
 def _gpu_group(model: Model, group: Node, gpus: tuple[int, ...]) -> Iterator[Finding]:
     if not gpus and not model.serves_gpu:
         message = "the group has kind KIND_GPU but no GPUs are available on the target"
-        yield model.error("R111", group, "kind", message, "kind: KIND_AUTO")
+        # KIND_AUTO would become KIND_CPU, which TensorRT refuses (R250).
+        fix = "serve it on a host with a GPU" if model.backend == "tensorrt" else "kind: KIND_AUTO"
+        yield model.error("R111", group, "kind", message, fix)
     for gpu in gpus:
         if gpu not in model.options.gpus:
             usable = ", ".join(map(str, model.options.gpus)) or "none"

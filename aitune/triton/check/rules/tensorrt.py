@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aitune.records.dtypes import DType
 from aitune.triton.check import declared
 from aitune.triton.check.edits import dims_text, set_field
-from aitune.triton.check.finding import ERROR, Finding
+from aitune.triton.check.finding import ERROR, Edit, Finding
 from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules.tensorrt_plan import plan_files
@@ -30,7 +30,12 @@ def device(model: Model) -> Iterator[Finding]:
         node = groups[index] if groups else None
         if kind != "KIND_GPU" and not (multi and kind == "KIND_MODEL"):
             message = f"TensorRT backend supports only GPU device, the instance is {kind}"
-            yield model.error("R250", node, "kind backend", message, "serve it on a host with a GPU")
+            fix = "serve it on a host with a GPU"
+            edits: tuple[Edit, ...] = ()
+            if model.serves_gpu and node is not None and node.choice("kind") != "KIND_AUTO":
+                fix = "kind: KIND_GPU"
+                edits = set_field(model.source, node, "kind", fix)
+            yield model.error("R250", node, "kind backend", message, fix, edits)
     for group in groups:
         devices = group.messages("secondary_devices")
         if len(devices) > 1:

@@ -278,3 +278,29 @@ def test_without_a_record_the_engine_is_asked(repository: Repository) -> None:
     (finding,) = told(repository, read_interface=refuse)
     assert (finding.severity, finding.rule) == ("warning", "A1")
     assert "there is no GPU" in finding.message
+
+
+@pytest.mark.parametrize("kind", ["KIND_GPU", "KIND_AUTO", "KIND_CPU"])
+def test_no_advice_makes_a_plan_run_on_the_cpu(repository: Repository, kind: str) -> None:
+    """R111 and R250 on a host without a GPU: only another host helps; KIND_AUTO would become KIND_CPU."""
+    write(repository, config=CONFIG.replace("KIND_GPU", kind))
+    (finding,) = [one for one in told(repository, target="cpu") if one.rule in ("R111", "R250")]
+    assert finding.rule == ("R111" if kind == "KIND_GPU" else "R250")
+    assert (finding.fix, finding.edits) == ("serve it on a host with a GPU", ())
+
+
+def test_a_plan_for_the_cpu_on_a_host_with_a_gpu_is_mended(repository: Repository) -> None:
+    """R250: there the kind is what is wrong."""
+    write(repository, config=CONFIG.replace("KIND_GPU", "KIND_CPU"))
+    (finding,) = [one for one in told(repository) if one.rule == "R250"]
+    assert finding.fix == "kind: KIND_GPU"
+    (edit,) = finding.edits
+    text = CONFIG.replace("KIND_GPU", "KIND_CPU")
+    assert text[: edit.start] + edit.text + text[edit.end :] == CONFIG
+
+
+def test_another_backend_may_run_where_there_is_no_gpu(repository: Repository) -> None:
+    """R111 of an ONNX model: the server decides where it runs."""
+    repository.model('backend: "onnxruntime" instance_group { kind: KIND_GPU }')
+    (finding,) = [one for one in repository.check(target="cpu") if one.rule == "R111"]
+    assert finding.fix == "kind: KIND_AUTO"
