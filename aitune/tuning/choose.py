@@ -17,7 +17,7 @@ from aitune.tuning.goal import OBJECTIVES, Goal
 from aitune.tuning.journal import Journal
 from aitune.tuning.largest import useful_batch
 from aitune.tuning.ledger import Ledger, Point, Requests
-from aitune.tuning.measure import Clock, Times
+from aitune.tuning.measure import ByName, Clock, Times
 from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.survey import survey
@@ -27,6 +27,8 @@ __all__ = ["EQUIVALENT", "OBJECTIVES", "Choice", "Goal", "choose", "winner_of"]
 
 _RUNS_TO_DECIDE = 12
 """Runs that each candidate needs at least: warming up, comparing answers, some rounds."""
+_ROUNDS_FOR_P95 = 20
+"""Of so many runs, one lies beyond the 95th percentile."""
 _SURVEY_SHARE = 0.15
 """Share of the budget that is kept for the other sizes and batches, which inform and do not decide."""
 
@@ -184,7 +186,7 @@ class _Contest:
                 lambda: {name: self.pool.turn(name, request) for name in contenders},
                 {name: Point(name, rows) for name in contenders},
                 seconds=ledger.left() - self.goal.seconds * _SURVEY_SHARE,
-                settled=lambda found: winner_of(found, self.order)[1],
+                settled=self._settled,
                 hopeless=hopeless,
             )
         finally:
@@ -196,6 +198,11 @@ class _Contest:
             found = ledger.measured[Point(name, rows)]
             ledger.progress.note(f"{name}: {found.throughput_per_s:.4g} rows per second at batch {rows}")
         return times
+
+    def _settled(self, times_s: ByName) -> bool:
+        """Whether the winner is certain; where a percentile counts, only after enough rounds to see one."""
+        seen = self.goal.p95_ms is None or min(map(len, times_s.values())) >= _ROUNDS_FOR_P95
+        return seen and winner_of(times_s, self.order)[1]
 
     def _winner(self, times: Times, rows: int) -> tuple[str, str]:
         """The winner, and a sentence with the numbers that decided."""
