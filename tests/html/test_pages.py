@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from aitune.cli import tuning_page as tuning_page_module
+from aitune.records import ONNXArtifact
+from aitune.records.evidence import Accuracy, Evidence, Measurement, Tried, Tuning
 from aitune.triton import perf_report, validation_report
 from aitune.triton.perf_records import PerfPoint, PerfReport
 from aitune.triton.proved_by import ProvedBy
@@ -86,7 +89,47 @@ def perf_page() -> str:
     return perf_report.to_html(report)
 
 
-PAGES = {"validation": validation_page, "perf": perf_page}
+def tuning_page() -> str:
+    """A report with eight candidates, three shapes, a long name and one that failed."""
+    names = ["default", "one-thread", LONG, "int8-dynamic", "parallel", "fused", "no-arena", "fp16"]
+    measurements = tuple(
+        Measurement(
+            candidate=name,
+            batch_size=batch,
+            shape=shape,
+            throughput_per_s=batch * 1e6 / (900.0 + 300.0 * batch + 50 * index),
+            p50_us=900.0 + 300.0 * batch + 50 * index,
+            low_us=800.0 + 300.0 * batch,
+            high_us=1400.0 + 300.0 * batch,
+            p95_us=2000.0 * batch if index else None,
+            runs=60,
+        )
+        for shape in ("typical", "smallest", "largest")
+        for index, name in enumerate(names)
+        for batch in ((1, 4, 16, 48, 64) if shape == "typical" else (1,))
+    )
+    tuning = Tuning(
+        objective="throughput",
+        p95_ms=50.0,
+        winner="one-thread",
+        reason=f"'one-thread' answers a batch of 64 in 1.2e+04 us, as fast as {LONG!r}",
+        candidates=tuple(Tried(name=name, settings=(("intra_op_thread_count", "1"),)) for name in names),
+        measurements=measurements,
+        accuracy=(Accuracy(candidate=LONG, output=LONG, max_abs=1e-6, max_rel=0.1, cosine=1.0, passed=True),
+                  Accuracy(candidate="int8-dynamic", output="y", passed=False)),
+        rejected=(("int8-dynamic", "answers differently: <script>alert(1)</script>"),),
+    )  # fmt: skip
+    artifact = ONNXArtifact(
+        path=Path("m.onnx"),
+        fingerprint="ab" * 32,
+        inputs=(),
+        outputs=(),
+        evidence=Evidence(tuning=tuning, provenance=(("cpu", "some processor"),), notes=(f"a note {LONG}",)),
+    )
+    return tuning_page_module.to_html(artifact, LONG)
+
+
+PAGES = {"validation": validation_page, "perf": perf_page, "tuning": tuning_page}
 
 
 @pytest.fixture
