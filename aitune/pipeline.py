@@ -241,7 +241,7 @@ def make_artifact(request: Request, workspace: Path, *, progress: Progress | Non
         SourceKind.RECORD: _from_record,
     }
     artifact = makers[kind_of(request.source)](request, workspace, progress)
-    race = Race(tune=request.tune, seconds=request.tune_seconds, objective=request.objective)
+    race = Race(tune=request.tune, seconds=request.tune_seconds, objective=request.objective, p95_ms=request.p95_ms)
     return with_plan(artifact, request.plan, race=race, workspace=workspace, progress=progress)
 
 

@@ -73,11 +73,13 @@ class Race:
         tune: Whether to measure at all.
         seconds: Budget, in seconds.
         objective: ``"throughput"`` or ``"latency"``.
+        p95_ms: Time within which 95 % of the runs must end, in milliseconds; None for no limit.
     """
 
     tune: bool = True
     seconds: float = 60.0
     objective: str = "throughput"
+    p95_ms: float | None = None
 
 
 def with_plan(
@@ -175,7 +177,13 @@ def _raced(
         PlanCandidate(plan.path, load_tensorrt(request.builder)),
     ]
     return contest(
-        artifact, plan, candidates, objective=race.objective, seconds=race.seconds, progress=progress or SILENT
+        artifact,
+        plan,
+        candidates,
+        objective=race.objective,
+        seconds=race.seconds,
+        p95_ms=race.p95_ms,
+        progress=progress or SILENT,
     )
 
 

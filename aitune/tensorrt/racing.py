@@ -28,6 +28,7 @@ def contest(
     *,
     objective: str = "throughput",
     seconds: float = 60.0,
+    p95_ms: float | None = None,
     clock: Clock = time.perf_counter,
     progress: Progress = SILENT,
 ) -> Artifact:
@@ -39,6 +40,8 @@ def contest(
         candidates: The model under its own settings, then the plan.
         objective: ``"throughput"`` or ``"latency"``.
         seconds: Budget, in seconds.
+        p95_ms: Time within which 95 % of the runs must end, in milliseconds; one that takes longer does not win, unless
+            both do. None for no limit.
         clock: Tells the time.
         progress: Told of every step.
 
@@ -52,6 +55,7 @@ def contest(
         limit=model.max_batch_size or 1,
         fixed_batch=True,
         seconds=seconds,
+        p95_ms=p95_ms,
     )
     choice = choose(
         candidates,

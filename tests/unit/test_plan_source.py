@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import handmade
 import pytest
 from handmade import rows
 
-from aitune import plan_source
+from aitune import pipeline, plan_source
 from aitune.errors import MissingDependencyError, SourceError, UnavailableError, UsageError
 from aitune.plan_source import OPTION_KEYS, PlanRequest, Race, parse_build_options, with_plan
 from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact
@@ -183,3 +184,65 @@ def test_a_record_without_evidence_takes_no_note() -> None:
     """There is nowhere to put it."""
     bare = dataclasses.replace(model(), evidence=None)
     assert plan_source._noted(bare, "note") is bare
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_plan_is_raced_against_its_model_under_the_given_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objective, budget and latency limit reach the measurement; the model runs under its tuned settings."""
+    asked: dict[str, Any] = {}
+
+    def race(artifact: Artifact, plan: Artifact, candidates: list[Any], **limits: Any) -> Artifact:
+        asked.update(limits, names=[one.name for one in candidates], settings=dict(candidates[0].settings))
+        return plan
+
+    monkeypatch.setattr(plan_source, "_build", lambda found, *_: plan_of(found))
+    monkeypatch.setattr("aitune.tensorrt.library.load_tensorrt", lambda *_: None)
+    monkeypatch.setattr("aitune.tensorrt.racing.contest", race)
+    inputs = (rows("x"),)
+    tuned = handmade.evidence(inputs, tuning=handmade.tuning(intra_op_thread_count="2"))
+    found = made(handmade.record(inputs, [rows("y")], proof=tuned), Race(seconds=5, objective="latency", p95_ms=7.5))
+    assert isinstance(found, TensorRTPlanArtifact)
+    assert (asked["seconds"], asked["objective"], asked["p95_ms"]) == (5, "latency", 7.5)
+    assert (asked["names"], asked["settings"]) == (["onnxruntime", "tensorrt"], {"intra_op_thread_count": "2"})
+
+
+def test_a_demanded_plan_without_its_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is named, nothing is tried."""
+
+    def missing(name: str) -> None:
+        raise MissingDependencyError(name, extra="tensorrt")
+
+    monkeypatch.setattr("aitune.tensorrt.library.load_tensorrt", missing)
+    with pytest.raises(MissingDependencyError, match="tensorrt_rtx"):
+        made(model(), format="plan", builder="tensorrt_rtx")
+
+
+def test_further_plans_are_published_with_the_first(tmp_path: Path) -> None:
+    """``--plan sm90=…``: both plans lie in the workspace, each for its GPU."""
+    content = b"ftrt" + bytes(20) + bytes((10, 5, 0, 18)) + bytes(32)
+    for name in ("a.plan", "h100.plan"):
+        (tmp_path / name).write_bytes(content)
+    plan = dataclasses.replace(
+        plan_of(model()), path=tmp_path / "a.plan", fingerprint=hashlib.sha256(content).hexdigest()
+    )
+    request = PlanRequest(plans=(("sm90", str(tmp_path / "h100.plan")),))
+    found = with_plan(plan, request, race=Race(), workspace=tmp_path / "w")
+    assert isinstance(found, TensorRTPlanArtifact)
+    assert found.plan is not None
+    assert [one.compute_capability for one in found.plan.variants] == ["8.9", "9.0"]
+    assert sorted(path.name for path in (tmp_path / "w/plans").iterdir()) == ["a.plan", "model_sm90.plan"]
+
+
+def test_the_flow_hands_every_limit_of_a_race_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the user says about measuring holds for a plan as for the ONNX candidates."""
+    races: list[Race] = []
+
+    def stay(artifact: Artifact, _: PlanRequest, *, race: Race, **__: Any) -> Artifact:
+        races.append(race)
+        return artifact
+
+    monkeypatch.setattr(pipeline, "with_plan", stay)
+    monkeypatch.setattr(pipeline, "_from_onnx", lambda *_: model())
+    request = pipeline.Request(source="m.onnx", tune_seconds=5, objective="latency", p95_ms=7.5)
+    pipeline.make_artifact(request, tmp_path)
+    assert races == [Race(tune=True, seconds=5, objective="latency", p95_ms=7.5)]

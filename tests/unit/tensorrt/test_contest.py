@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,32 @@ def test_the_faster_one_that_answers_alike_is_served(model_s: float, plan_s: flo
     assert found.evidence.tuning.winner == ("tensorrt" if winner == "tensorrt_plan" else "onnxruntime")
     assert dict(found.evidence.tuning.settings) == ({} if winner == "tensorrt_plan" else {"intra_op_thread_count": "2"})
     assert all(candidate.opened == candidate.closed for candidate in candidates)
+
+
+def stalling(clock: FakeClock) -> Callable[[np.ndarray[Any, Any]], Any]:
+    """``y = 2 x`` in two milliseconds, and every eighth time in thirty."""
+    calls = itertools.count(1)
+
+    def run(x: np.ndarray[Any, Any]) -> Any:
+        clock.spend(0.030 if next(calls) % 8 == 0 else 0.002)
+        return x * 2
+
+    return run
+
+
+@pytest.mark.parametrize(("p95_ms", "winner"), [(None, "tensorrt_plan"), (20.0, "onnx")])
+def test_a_plan_that_ends_too_late_is_not_served(p95_ms: float | None, winner: str) -> None:
+    """``--p95-ms``: a plan that is faster most of the time and stalls now and then loses against a steady model."""
+    model, plan = pair()
+    clock = FakeClock()
+    candidates = [Fake(timed(clock, 0.010), "onnxruntime"), Fake(stalling(clock), "tensorrt")]
+    found: Artifact = contest(model, plan, candidates, seconds=60, p95_ms=p95_ms, clock=clock)
+    assert found.format == winner
+    assert found.evidence is not None
+    assert found.evidence.tuning is not None
+    assert found.evidence.tuning.p95_ms == p95_ms
+    late = dict(found.evidence.tuning.rejected).get("tensorrt", "")
+    assert ("at the 95th percentile, 20 ms are allowed" in late) is (winner == "onnx")
 
 
 def test_a_record_without_evidence_keeps_none() -> None:
