@@ -1,7 +1,8 @@
 """A client for Triton that is the same over gRPC and HTTP: typed answers, typed errors, never a hang.
 
 Tensors are numpy arrays with their :class:`~aitune.records.DType` (see :mod:`aitune.numerics.wire` for the dtypes that
-numpy lacks); they always travel in binary form.
+numpy lacks); they travel in binary form, as JSON only
+where that is asked for.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from aitune.numerics.wire import from_wire, to_wire
 from aitune.records import DType
 from aitune.triton.client_errors import InferenceRefused, ModelAbsent, ModelNotReady, WrongProtocol
 from aitune.triton.client_http import HttpTransport
+from aitune.triton.client_json import json_request, json_tensors
 from aitune.triton.client_records import (
     IndexEntry,
     ModelMetadata,
     ModelStatistics,
     ServerInfo,
+    SharedTensor,
+    TensorMetadata,
     Transport,
     WireTensor,
 )
@@ -179,6 +183,29 @@ class Client:
         """Arrays by output; all outputs when none is named."""
         answers = self.infer_typed(name, version, inputs, outputs, timeout_s=timeout_s)
         return {key: array for key, (array, _) in answers.items()}
+
+    def infer_json(self, name: str, version: str, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """As :meth:`infer_typed`, with tensors as JSON in both directions; HTTP only.
+
+        Raises:
+            UsageError: Over gRPC, for an element type that JSON has no form for, and for a string that is not UTF-8.
+        """
+        body = self._transport.infer_json(name, version, json_request(inputs), self.timeout_s)
+        return json_tensors(body, self.endpoint.url)
+
+    def share(self, region: str, key: str, nbytes: int) -> None:
+        """Let the server open system shared memory of this machine."""
+        self._transport.share(region, key, nbytes)
+
+    def unshare(self, region: str) -> None:
+        """Let it forget that memory."""
+        self._transport.unshare(region)
+
+    def infer_shared(
+        self, name: str, version: str, inputs: Sequence[SharedTensor], outputs: Sequence[SharedTensor]
+    ) -> tuple[TensorMetadata, ...]:
+        """One request through shared memory; see :mod:`aitune.triton.client_shared`."""
+        return self._transport.infer_shared(name, version, inputs, outputs, self.timeout_s)
 
     def _decoded(self, tensor: WireTensor) -> Tensor:
         try:

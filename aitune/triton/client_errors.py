@@ -11,6 +11,7 @@
     ├── EndpointRestricted     3  E_RESTRICTED      the server's operator has closed this API
     ├── ModelAbsent            3  E_MODEL_ABSENT    the server has no such model or version
     ├── ModelNotReady          3  E_MODEL_NOT_READY it has, but did not load it
+    ├── SharedMemoryRefused    3  E_SHARED_MEMORY   no memory can be shared with the server
     └── InferenceRefused       3  E_REFUSED         the server read the request and said no
 """
 
@@ -26,6 +27,7 @@ __all__ = [
     "ModelNotReady",
     "ServerTimeout",
     "ServerUnreachable",
+    "SharedMemoryRefused",
     "TlsFailure",
     "WrongProtocol",
 ]
@@ -77,6 +79,12 @@ class ModelNotReady(ServerError):
     """The server knows the model and could not, or did not yet, load it."""
 
     code = "E_MODEL_NOT_READY"
+
+
+class SharedMemoryRefused(ServerError):
+    """This system has no shared memory, or the server cannot reach it: another machine, a container, a closed API."""
+
+    code = "E_SHARED_MEMORY"
 
 
 class InferenceRefused(ServerError):

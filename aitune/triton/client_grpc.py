@@ -25,6 +25,7 @@ from aitune.triton.client_records import (
     ModelMetadata,
     ModelStatistics,
     ServerInfo,
+    SharedTensor,
     TensorMetadata,
     WireTensor,
 )
@@ -138,6 +139,41 @@ class GrpcTransport:
             for row, data in zip(reply.outputs, reply.raw_output_contents, strict=True)
         )
 
+    def infer_json(self, name: str, version: str, body: bytes, timeout_s: float) -> bytes:
+        """Nothing: gRPC has no such form.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError("JSON tensors travel over HTTP only", hint="give the address of the HTTP port")
+
+    def share(self, region: str, key: str, nbytes: int) -> None:
+        """Let the server open system shared memory."""
+        request = service_pb2.SystemSharedMemoryRegisterRequest(name=region, key=key, offset=0, byte_size=nbytes)
+        self._call(self._stub.SystemSharedMemoryRegister, request)
+
+    def unshare(self, region: str) -> None:
+        """Let it forget that memory."""
+        request = service_pb2.SystemSharedMemoryUnregisterRequest(name=region)
+        self._call(self._stub.SystemSharedMemoryUnregister, request)
+
+    def infer_shared(
+        self,
+        name: str,
+        version: str,
+        inputs: Sequence[SharedTensor],
+        outputs: Sequence[SharedTensor],
+        timeout_s: float,
+    ) -> tuple[TensorMetadata, ...]:
+        """One request through shared memory; what was written there, by output."""
+        request = service_pb2.ModelInferRequest(model_name=name, model_version=version)
+        for tensor in inputs:
+            _put_place(request.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape), tensor)
+        for tensor in outputs:
+            _put_place(request.outputs.add(name=tensor.name), tensor)
+        reply = self._call(self._stub.ModelInfer, request, timeout_s=timeout_s, refused=InferenceRefused)
+        return tuple(map(_tensor_metadata, reply.outputs))
+
     def close(self) -> None:
         """Close every connection."""
         self._channel.close()
@@ -189,6 +225,12 @@ def _credentials(tls: Tls) -> grpc.ChannelCredentials:
     except OSError as error:
         raise UsageError(f"a TLS file cannot be read: {error}") from error
     return grpc.ssl_channel_credentials(*pieces)
+
+
+def _put_place(row: Any, tensor: SharedTensor) -> None:
+    row.parameters["shared_memory_region"].string_param = tensor.region
+    row.parameters["shared_memory_offset"].int64_param = tensor.offset
+    row.parameters["shared_memory_byte_size"].int64_param = tensor.nbytes
 
 
 def _tensor_metadata(row: Any) -> TensorMetadata:

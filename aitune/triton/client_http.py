@@ -21,6 +21,8 @@ from aitune.triton.client_http_forms import (
     HEADER_LENGTH,
     Reply,
     request_header,
+    shared_answer,
+    shared_request,
     statistics_of,
     tensor_metadata,
     tensors,
@@ -30,6 +32,8 @@ from aitune.triton.client_records import (
     ModelMetadata,
     ModelStatistics,
     ServerInfo,
+    SharedTensor,
+    TensorMetadata,
     WireTensor,
 )
 from aitune.triton.endpoint import Endpoint
@@ -136,6 +140,31 @@ class HttpTransport:
         self._demand_success(reply, path)
         return tensors(reply, self._endpoint.url)
 
+    def infer_json(self, name: str, version: str, body: bytes, timeout_s: float) -> bytes:
+        """The body of the answer to a request whose body is JSON."""
+        return self._post_json(f"{_model_path(name, version)}/infer", body, timeout_s)
+
+    def share(self, region: str, key: str, nbytes: int) -> None:
+        """Let the server open system shared memory."""
+        body = json.dumps({"key": key, "offset": 0, "byte_size": nbytes}).encode()
+        self._post_json(f"v2/systemsharedmemory/region/{quote(region, safe='')}/register", body, self._timeout_s)
+
+    def unshare(self, region: str) -> None:
+        """Let it forget that memory."""
+        self._post_json(f"v2/systemsharedmemory/region/{quote(region, safe='')}/unregister", b"{}", self._timeout_s)
+
+    def infer_shared(
+        self,
+        name: str,
+        version: str,
+        inputs: Sequence[SharedTensor],
+        outputs: Sequence[SharedTensor],
+        timeout_s: float,
+    ) -> tuple[TensorMetadata, ...]:
+        """One request through shared memory; what was written there, by output."""
+        found = self._post_json(f"{_model_path(name, version)}/infer", shared_request(inputs, outputs), timeout_s)
+        return shared_answer(found, self._endpoint.url)
+
     def close(self) -> None:
         """Close every connection."""
         while self._all:
@@ -146,6 +175,11 @@ class HttpTransport:
         if reply.status in (401, 403):
             self._demand_success(reply, path)
         return reply.status == 200
+
+    def _post_json(self, path: str, body: bytes, timeout_s: float) -> bytes:
+        reply = self._request("POST", path, body, {"Content-Type": "application/json"}, timeout_s)
+        self._demand_success(reply, path)
+        return reply.body
 
     def _json(self, method: str, path: str, body: bytes | None = None) -> Any:
         headers = {} if body is None else {"Content-Type": "application/json"}

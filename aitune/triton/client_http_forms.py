@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from aitune.triton.client_errors import WrongProtocol
-from aitune.triton.client_records import ModelStatistics, TensorMetadata, WireTensor
+from aitune.triton.client_records import ModelStatistics, SharedTensor, TensorMetadata, WireTensor
 
-__all__ = ["HEADER_LENGTH", "Reply", "request_header", "statistics_of", "tensor_metadata", "tensors"]
+__all__ = [
+    "HEADER_LENGTH",
+    "Reply",
+    "request_header",
+    "shared_answer",
+    "shared_request",
+    "statistics_of",
+    "tensor_metadata",
+    "tensors",
+]
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 """Name of the header that says how long the JSON head is."""
@@ -67,6 +76,36 @@ def tensors(reply: Reply, url: str) -> tuple[WireTensor, ...]:
     except (ValueError, KeyError, TypeError) as error:
         raise WrongProtocol(f"{url} answered a request with something that is not Triton's binary form") from error
     return tuple(found)
+
+
+def shared_request(inputs: Sequence[SharedTensor], outputs: Sequence[SharedTensor]) -> bytes:
+    """A request that only says where its tensors lie."""
+
+    def place(tensor: SharedTensor) -> dict[str, Any]:
+        return {
+            "shared_memory_region": tensor.region,
+            "shared_memory_offset": tensor.offset,
+            "shared_memory_byte_size": tensor.nbytes,
+        }
+
+    asked = [
+        {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape), "parameters": place(tensor)}
+        for tensor in inputs
+    ]
+    wanted = [{"name": tensor.name, "parameters": place(tensor)} for tensor in outputs]
+    return json.dumps({"inputs": asked, "outputs": wanted}).encode()
+
+
+def shared_answer(body: bytes, url: str) -> tuple[TensorMetadata, ...]:
+    """What the answer to such a request says about its tensors.
+
+    Raises:
+        WrongProtocol: If it has another form.
+    """
+    try:
+        return tuple(map(tensor_metadata, json.loads(body)["outputs"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongProtocol(f"{url} answered a request through shared memory with something else") from error
 
 
 def tensor_metadata(row: Mapping[str, Any]) -> TensorMetadata:

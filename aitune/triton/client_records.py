@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["IndexEntry", "ModelMetadata", "ModelStatistics", "ServerInfo", "TensorMetadata", "Transport", "WireTensor"]
+__all__ = [
+    "IndexEntry",
+    "ModelMetadata",
+    "ModelStatistics",
+    "ServerInfo",
+    "SharedTensor",
+    "TensorMetadata",
+    "Transport",
+    "WireTensor",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +33,27 @@ class WireTensor:
     datatype: str
     shape: tuple[int, ...]
     data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTensor:
+    """One tensor that lies in memory shared with the server.
+
+    Attributes:
+        name: Name in the model.
+        datatype: Triton's word on the wire; ``""`` for an output that is asked for.
+        shape: Sizes, batch included; none for an output that is asked for.
+        region: Name under which the server knows the memory.
+        offset: Where in it the tensor begins, in bytes.
+        nbytes: Its size.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    region: str
+    offset: int
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +201,33 @@ class Transport(Protocol):
         self, name: str, version: str, inputs: Sequence[WireTensor], outputs: Sequence[str], timeout_s: float
     ) -> tuple[WireTensor, ...]:
         """Answers to one request; all outputs when none is named."""
+        ...
+
+    def infer_json(self, name: str, version: str, body: bytes, timeout_s: float) -> bytes:
+        """The body of the answer to a request whose body is JSON.
+
+        Raises:
+            UsageError: If the protocol has no such form.
+        """
+        ...
+
+    def share(self, region: str, key: str, nbytes: int) -> None:
+        """Let the server open system shared memory."""
+        ...
+
+    def unshare(self, region: str) -> None:
+        """Let it forget that memory."""
+        ...
+
+    def infer_shared(
+        self,
+        name: str,
+        version: str,
+        inputs: Sequence[SharedTensor],
+        outputs: Sequence[SharedTensor],
+        timeout_s: float,
+    ) -> tuple[TensorMetadata, ...]:
+        """One request through shared memory; what was written there, by output."""
         ...
 
     def close(self) -> None:

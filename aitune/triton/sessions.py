@@ -13,11 +13,12 @@ from aitune.triton.client_errors import EndpointRestricted
 from aitune.triton.client_records import IndexEntry
 from aitune.triton.discovery import find_server
 from aitune.triton.endpoint import Endpoint, Tls
+from aitune.triton.programs import ServerProgram
 from aitune.triton.progress import SILENT, Progress
 from aitune.triton.proved_by import ProvedBy, implementation_of
 from aitune.triton.server import LocalServer
 
-__all__ = ["Session", "open_session"]
+__all__ = ["Session", "open_session", "second_server"]
 
 _PREFERENCE = ("grpc", "http")
 
@@ -111,6 +112,23 @@ def open_session(
         clients = _connected(stack, endpoints, timeout_s)
         label = "local" if local is not None else ", ".join(client.endpoint.url for client in clients.values())
         yield Session(clients=clients, local=local, label=label)
+
+
+@contextmanager
+def second_server(program: ServerProgram, timeout_s: float, repository: Path, control: str) -> Iterator[Client]:
+    """One more server of our own for as long as the block lasts, over HTTP.
+
+    Args:
+        program: What to start.
+        timeout_s: Seconds one request may take.
+        repository: What it serves.
+        control: ``"explicit"`` loads nothing by itself, ``"poll"`` follows changes of the repository.
+    """
+    with (
+        LocalServer(repository, program=program, explicit=control == "explicit", poll=control == "poll") as local,
+        connect(Endpoint.parse(local.http, protocol="http"), timeout_s=timeout_s) as client,
+    ):
+        yield client
 
 
 def _started(stack: ExitStack, repository: Path | str, server: str | None, progress: Progress) -> LocalServer:

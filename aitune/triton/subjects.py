@@ -7,7 +7,7 @@ or, for a model that aitune did not publish, the served config alone (then sizes
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from aitune.triton.client import Client, Tensor
 from aitune.triton.contract import Contract, contracts_in
 from aitune.triton.tensor_views import TensorView, tensor_views
 
-__all__ = ["Published", "Subject", "ask", "make_request", "recorded_requests", "subject_of", "with_free_size"]
+__all__ = ["Published", "Send", "Subject", "ask", "make_request", "recorded_requests", "subject_of", "with_free_size"]
 
 _GUESSED_MAX = 16
 _GUESSED_TYPICAL = 8
@@ -169,13 +169,20 @@ def make_request(subject: Subject, label: str, *, seed: int, rows: int | None = 
     return synthetic_inputs(subject.inputs, subject.domains, shapes, seed)
 
 
-def ask(client: Client, subject: Subject, inputs: Mapping[str, Array]) -> dict[str, Tensor]:
+Send = Callable[[Client, str, str, Mapping[str, Tensor]], Mapping[str, Tensor]]
+"""Sends a request to a version of a model, with the tensors as clients see them."""
+
+
+def ask(
+    client: Client, subject: Subject, inputs: Mapping[str, Array], *, send: Send = Client.infer_typed
+) -> dict[str, Tensor]:
     """Send a request as the artifact sees it, and give the answer back as the artifact sees it.
 
     Args:
         client: Where to.
         subject: What to ask.
         inputs: Arrays by input, full shapes of the artifact.
+        send: The form in which tensors travel, binary unless another is given.
 
     Returns:
         Arrays with the element type the server gave them. A shape that no such artifact can have stays as it came.
@@ -184,7 +191,7 @@ def ask(client: Client, subject: Subject, inputs: Mapping[str, Array]) -> dict[s
         UsageError: If a shape does not fit the served config.
         ServerError: One of :mod:`aitune.triton.client_errors`.
     """
-    answer = client.infer_typed(subject.model, subject.version, to_client(subject, inputs))
+    answer = send(client, subject.model, subject.version, to_client(subject, inputs))
     ranks = {spec.name: spec.rank for spec in subject.outputs}
     found = {}
     for name, (array, dtype) in answer.items():

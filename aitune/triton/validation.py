@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UnavailableError, UsageError
+from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UsageError
 from aitune.numerics import Array
 from aitune.triton.checks_live import checks_of
 from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped
@@ -22,7 +22,7 @@ from aitune.triton.client import DEFAULT_TIMEOUT_S
 from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerTimeout, ServerUnreachable
 from aitune.triton.endpoint import Tls
 from aitune.triton.progress import SILENT, Progress
-from aitune.triton.sessions import Session, open_session
+from aitune.triton.sessions import Session, open_session, second_server
 from aitune.triton.subjects import Subject, ask, make_request, subject_of, with_free_size
 from aitune.triton.targets import Target, find_targets
 from aitune.triton.validation_records import CheckResult, ModelReport, ValidationReport
@@ -106,7 +106,7 @@ def validate(
         progress=progress,
     ) as session:
         targets = find_targets(session, path, models, version)
-        examine = partial(_examine, session, level, strict_bounds, intrusive, open_artifact, progress)
+        examine = partial(_examine, session, path, level, strict_bounds, intrusive, open_artifact, progress)
         reports = tuple(map(examine, targets))
         proved_by = session.proved_by([target.model for target in targets if not target.trouble])
     return ValidationReport(models=reports, proved_by=proved_by, level=level, server=session.label)
@@ -114,6 +114,7 @@ def validate(
 
 def _examine(
     session: Session,
+    path: Path | str | None,
     level: str,
     strict_bounds: bool,
     intrusive: bool,
@@ -138,6 +139,11 @@ def _examine(
         own=session.local is not None or intrusive,
         server_pid=None if session.local is None else session.local.pid,
         strict_bounds=strict_bounds,
+        thorough=level == "full",
+        repository=None if path is None else Path(path),
+        start=None
+        if session.local is None
+        else partial(second_server, session.local.program, session.client.timeout_s),
         slack=_GPU_SLACK if _on_gpu(served) else 1.0,
     )
     progress.start(f"validating {target.model} version {target.version}", len(checks_of(level)))
@@ -222,17 +228,20 @@ def _on_gpu(config: object) -> bool:
 def _reference(
     subject: Subject, open_artifact: OpenArtifact | None
 ) -> Iterator[Callable[[Mapping[str, Array]], Mapping[str, Array]] | None]:
-    """Something that runs the artifact, where it lies here and something can run it."""
+    """Something that runs the artifact, where it lies here; it is opened when it is first needed."""
     artifact = subject.artifact
     if artifact is None or open_artifact is None or not artifact.path.exists():
         yield None
         return
+    opened: list[ArtifactRunner] = []
+
+    def run(inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        if not opened:
+            opened.append(open_artifact(artifact.path))
+        return opened[0].run(inputs)
+
     try:
-        runner = open_artifact(artifact.path)
-    except UnavailableError:  # e.g. a TensorRT plan on a machine without a GPU: samples and probe have to do
-        yield None
-        return
-    try:
-        yield runner.run
+        yield run
     finally:
-        runner.close()
+        for runner in opened:
+            runner.close()

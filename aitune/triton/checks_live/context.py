@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aitune.errors import AituneError
 from aitune.numerics import Array, Tolerance, compare, tolerance
 from aitune.records import DType
 from aitune.triton.client import Client, Tensor
-from aitune.triton.subjects import Subject, ask
+from aitune.triton.subjects import Send, Subject, ask, make_request
 from aitune.triton.validation_records import CheckResult
 
-__all__ = ["BudgetSpent", "Context", "Reference", "disagreement", "failed", "passed", "skipped", "warned"]
+__all__ = [
+    "BudgetSpent",
+    "Context",
+    "Reference",
+    "StartServer",
+    "disagreement",
+    "failed",
+    "passed",
+    "skipped",
+    "warned",
+]
 
 FOREIGN_REQUESTS = 20
 """Most inference requests that a server which is not ours is sent for one version of a model."""
 
+_SEED = 3203
+
 Reference = Mapping[str, Array]
 """What a request should be answered with, by output."""
+
+
+StartServer = Callable[[Path, str], AbstractContextManager[Client]]
+"""Starts a further server for a repository with ``"explicit"`` or ``"poll"`` model control, gone after the block."""
 
 
 class BudgetSpent(AituneError):
@@ -37,7 +55,11 @@ class Context:
         server_pid: Process id (and group) of a server of our own on this machine.
         strict_bounds: Whether sizes beyond the tuned range that are accepted are a failure.
         slack: Widens the tolerance, for another processor than the one that made the record.
+        thorough: Whether time matters less than completeness (``--level full``).
+        repository: What a server of our own serves.
+        start: Starts further servers for it; None where the server is not ours.
         sent: Inference requests sent so far.
+        known: A request and its answer, once one was found to be right.
         proved: Fingerprint that the answers proved; set by the check that finds out.
     """
 
@@ -47,7 +69,11 @@ class Context:
     server_pid: int | None = None
     strict_bounds: bool = False
     slack: float = 1.0
+    thorough: bool = False
+    repository: Path | None = None
+    start: StartServer | None = None
     sent: int = 0
+    known: tuple[Mapping[str, Array], Mapping[str, Tensor]] | None = None
     proved: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,10 +98,19 @@ class Context:
                 raise BudgetSpent(f"a server that is not ours is sent at most {FOREIGN_REQUESTS} requests")
             self.sent += requests
 
-    def ask(self, inputs: Mapping[str, Array], client: Client | None = None) -> dict[str, Tensor]:
+    def ask(
+        self, inputs: Mapping[str, Array], client: Client | None = None, *, send: Send = Client.infer_typed
+    ) -> dict[str, Tensor]:
         """One counted request as the artifact sees it; see :func:`aitune.triton.subjects.ask`."""
         self.count()
-        return ask(client or self.client, self.subject, inputs)
+        return ask(client or self.client, self.subject, inputs, send=send)
+
+    def answered(self) -> tuple[Mapping[str, Array], Mapping[str, Tensor]]:
+        """A request whose answer is known, and that answer; asked for now if no check has found one yet."""
+        if self.known is None:
+            inputs = make_request(self.subject, "typical", seed=_SEED)
+            self.known = inputs, self.ask(inputs)
+        return self.known
 
     def tolerance(self, dtype: DType) -> Tolerance:
         """What two answers of an element type may differ by here."""

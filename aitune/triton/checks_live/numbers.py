@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from aitune.errors import UnavailableError
 from aitune.numerics import Array, as_float, compare
 from aitune.numerics.samples import Request
 from aitune.records import DType
@@ -19,6 +21,7 @@ __all__ = ["LABELS", "check_numbers"]
 
 LABELS = ("smallest", "typical", "largest")
 _SEED = 71
+_LONG_S = 0.4
 
 Run = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
@@ -33,9 +36,9 @@ def check_numbers(context: Context, run: Run | None = None) -> CheckResult:
         run: Runs the artifact itself, for requests that nobody recorded an answer to.
     """
     requests = recorded_requests(context.subject)
-    source = "recorded"
-    if not requests and run is not None:
-        requests, source = _references(context, run), "made-up"
+    recorded = len(requests)
+    if run is not None:
+        requests += _references(context, run, [label for label in _labels(context) if label not in _seen(requests)])
     if not requests:
         return _between_protocols(context)
     bad, odd, asked, largest = [], [], [], 0.0
@@ -50,6 +53,7 @@ def check_numbers(context: Context, run: Run | None = None) -> CheckResult:
         asked.append(request.label)
     if bad:
         return failed("numbers", bad[0] + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""), *bad)
+    source = "recorded" if recorded == len(requests) else "recorded and made-up" if recorded else "made-up"
     text = f"{len(asked)} {source} requests ({', '.join(dict.fromkeys(asked))}) over {' and '.join(context.clients)}"
     text += f" agree, largest difference {largest:.2g}"
     return warned("numbers", f"{text}; {odd[0]}", *odd) if odd else passed("numbers", text)
@@ -60,12 +64,30 @@ def _labels(context: Context) -> tuple[str, ...]:
     return ("typical",) if context.subject.source == "config" else LABELS
 
 
-def _references(context: Context, run: Run) -> tuple[Request, ...]:
-    made = []
-    for label in _labels(context):
-        inputs = make_request(context.subject, label, seed=_SEED)
-        made.append(Request(label=label, origin="synthetic", inputs=inputs, outputs=run(inputs)))
-    return tuple(made)
+def _seen(requests: Sequence[Request]) -> set[str]:
+    return {request.label for request in requests}
+
+
+def _references(context: Context, run: Run, labels: Sequence[str]) -> tuple[Request, ...]:
+    """Requests with the answers of the artifact; none where it cannot be run here."""
+    try:
+        return tuple(_reference(context, run, label) for label in labels)
+    except UnavailableError:  # e.g. a TensorRT plan on a machine without a GPU: samples and probe have to do
+        return ()
+
+
+def _reference(context: Context, run: Run, label: str) -> Request:
+    """One of them; a batch that would take long is asked at the full level only, and one row of it otherwise."""
+    rows = None
+    if label == "largest" and context.subject.max_batch_size and not context.thorough:
+        run(make_request(context.subject, "smallest", seed=_SEED))  # whatever the first run costs
+        alone = make_request(context.subject, label, seed=_SEED, rows=1)
+        began = time.monotonic()
+        run(alone)
+        rows = 1 if (time.monotonic() - began) * context.subject.max_batch_size > _LONG_S else None
+    inputs = make_request(context.subject, label, seed=_SEED, rows=rows)
+    name = f"{label} with one row" if rows else label
+    return Request(label=name, origin="synthetic", inputs=inputs, outputs=run(inputs))
 
 
 def _over_protocols(context: Context, request: Request) -> tuple[list[str], list[str], float]:
@@ -83,6 +105,7 @@ def _over_protocols(context: Context, request: Request) -> tuple[list[str], list
         if problem:
             bad.append(f"{where}: {problem}")
         else:
+            context.known = context.known or (request.inputs, answer)
             odd += [f"{where}: {line}" for line in _not_finite(answer)]
     return bad, odd, largest
 
@@ -102,6 +125,7 @@ def _between_protocols(context: Context) -> CheckResult:
                 break
         if answers:
             answered.append(label)
+            context.known = context.known or (inputs, next(iter(answers.values())))
             bad += [f"{label}: {line}" for line in _inconsistent(context, list(answers.values()))]
             odd += [f"{label}: {line}" for line in _not_finite(next(iter(answers.values())))]
     if bad and context.subject.source == "config":

@@ -24,6 +24,9 @@ def check_ready(context: Context) -> CheckResult:
     subject = context.subject
     asked = ((name, client.model_ready(subject.model, subject.version)) for name, client in context.clients.items())
     silent = [name for name, ready in asked if not ready]
+    dead = [name for name, client in context.clients.items() if not client.live()]
+    if dead:
+        return failed("ready", f"the server says over {', '.join(dead)} that it is not live")
     if silent:
         return failed("ready", f"version {subject.version} is not ready over {', '.join(silent)}")
     return passed("ready", f"version {subject.version} is ready over {_protocols(context)}")

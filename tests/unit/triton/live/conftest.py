@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from aitune.records.evidence import Batching, Evidence
 from aitune.triton.checks_live.context import Context
 from aitune.triton.client import Client
 from aitune.triton.client_errors import InferenceRefused
+from aitune.triton.client_json import json_request
 from aitune.triton.client_records import (
     IndexEntry,
     ModelMetadata,
@@ -61,6 +64,9 @@ class FakeTriton:
         ready_answer: What it says about being ready.
         sent: Requests answered.
         executions: Runs of the model they took.
+        regions: Shared memory it knows.
+        said: Called with the rows of a JSON answer, to make them wrong.
+        written: Called with the bytes that it writes to shared memory, to make them wrong.
     """
 
     config: object
@@ -73,6 +79,9 @@ class FakeTriton:
     ready_answer: bool = True
     sent: int = 0
     executions: int = 0
+    regions: dict[str, SharedMemory] = field(default_factory=dict)
+    said: Callable[[list], list] = lambda rows: rows
+    written: Callable[[bytes], bytes] = lambda data: data
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _inside: int = 0
 
@@ -124,6 +133,46 @@ class FakeTriton:
     def index(self) -> tuple[IndexEntry, ...]:
         """One row."""
         return (IndexEntry(name="m", version=self.version, state="READY", reason=""),)
+
+    def infer_json(self, name: str, version: str, body: bytes, timeout_s: float) -> bytes:
+        """Read JSON, answer JSON."""
+        rows = [
+            _wire(row["name"], np.array(row["data"], np.float32).reshape(row["shape"]))
+            for row in json.loads(body)["inputs"]
+        ]
+        answers = {
+            tensor.name: (from_wire(tensor.data, dtype_of_wire(tensor.datatype), tensor.shape), DType.FLOAT32)
+            for tensor in self.infer(name, version, rows, (), timeout_s)
+        }
+        said = json.loads(json_request(answers))["inputs"]
+        return json.dumps({"outputs": self.said(said)}).encode()
+
+    def share(self, region: str, key: str, nbytes: int) -> None:
+        """Open the memory."""
+        self.regions[region] = SharedMemory(key.removeprefix("/"))
+
+    def unshare(self, region: str) -> None:
+        """Forget it."""
+        self.regions.pop(region).close()
+
+    def infer_shared(
+        self, name: str, version: str, inputs: Sequence, outputs: Sequence, timeout_s: float
+    ) -> tuple[TensorMetadata, ...]:
+        """Read there, answer there."""
+        asked = [
+            WireTensor(
+                name=tensor.name,
+                datatype=tensor.datatype,
+                shape=tensor.shape,
+                data=bytes(self.regions[tensor.region].buf[tensor.offset : tensor.offset + tensor.nbytes]),
+            )
+            for tensor in inputs
+        ]
+        answers = {tensor.name: tensor for tensor in self.infer(name, version, asked, (), timeout_s)}
+        for place in outputs:
+            buf, data = self.regions[place.region].buf, self.written(answers[place.name].data)
+            buf[place.offset : place.offset + len(data)] = data
+        return tuple(TensorMetadata(name=t.name, datatype=t.datatype, shape=t.shape) for t in answers.values())
 
     def load(self, name: str, config: str | None) -> None:
         """Nothing."""
@@ -224,7 +273,7 @@ class Stage:
 
     def client(self, protocol: str = "grpc") -> Client:
         """A client of the fake."""
-        endpoint = Endpoint(protocol=protocol, host="fake", port=1)
+        endpoint = Endpoint(protocol=protocol, host="localhost", port=1)
         return Client(_Transport(self.fake), endpoint, 5.0)
 
     def keep_samples(self, folder: Path) -> None:
