@@ -17,7 +17,10 @@ def imported_by(statement: str, names: tuple[str, ...]) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.mark.parametrize("room", ["errors", "records", "records.codec", "process", "global_context", "cli", "functions", "pipeline"])
+@pytest.mark.parametrize(
+    "room",
+    ["errors", "records", "records.codec", "process", "global_context", "cli", "functions", "pipeline", "plan_source"],
+)
 def test_the_light_rooms_import_the_standard_library_only(room: str) -> None:
     """Records can be read on any machine, and the command line answers in a blink."""
     assert imported_by(f"import aitune.{room}", SLOW) == ""
