@@ -16,6 +16,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: Arguments after the program's name; None for those of this process.
     """
-    from aitune.cli.app import run  # click is loaded when there is something to parse
+    try:
+        from aitune.cli.app import run  # click is loaded when there is something to parse
 
-    return run(argv)
+        return run(argv)
+    except KeyboardInterrupt:  # before the command had begun, or after it had ended
+        return 130

@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -18,7 +18,9 @@ from typing import Any, NoReturn
 import click
 
 from aitune import __version__
+from aitune.cli import console
 from aitune.cli.environment import refuse_foreign_aitune
+from aitune.cli.streams import guarded_streams
 from aitune.errors import AituneError, UsageError
 
 PROGRAM = "aitune-triton"
@@ -98,9 +100,24 @@ def group() -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises, never shows a traceback."""
     args = list(sys.argv[1:] if argv is None else argv)
-    as_json = _wants_json(args)
+    with guarded_streams():
+        console.begin_document()
+        try:
+            code = _run(args, as_json=_wants_json(args))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # the reader of our output is gone (`… | head`): nothing more can be said to it
+            return 141
+        except OSError as error:  # stdout itself is full
+            return _fail(_from_os(error), as_json=False)
+        return code
+
+
+def _run(args: list[str], *, as_json: bool) -> int:
+    """The same, except that a stdout which cannot be written to raises."""
+    stopped = _Signals()
     try:
-        with _terminable():
+        with stopped.raising():
             if args[:1] != ["doctor"]:  # which reports it
                 refuse_foreign_aitune()
             result = group.main(args or ["--help"], prog_name=PROGRAM, standalone_mode=False)
@@ -111,21 +128,20 @@ def run(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(UsageError(_one_line(error.format_message())), as_json)
     except AituneError as error:
-        return _fail(error, as_json)
+        return _fail(error, as_json) if stopped.by is None else _stopped(stopped.by, as_json)
     except (KeyboardInterrupt, click.Abort):
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _stopped(signal.SIGINT, as_json)
     except Terminated:
-        print("terminated", file=sys.stderr)
-        return 143
+        return _stopped(signal.SIGTERM, as_json)
     except BrokenPipeError:
-        # the reader of our output is gone (`… | head`): nothing more can be said to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        raise
     except OSError as error:
         return _fail(_from_os(error), as_json)
-    except Exception:  # a bug: the user gets one line, the log the rest
-        return _bug(as_json)
+    except MemoryError as error:
+        return _fail(_from_memory(error), as_json)
+    except BaseException:  # a bug: the user gets one line, the log the rest
+        # a library may turn our exception into one of its own, e.g. an extension module that is being loaded
+        return _bug(as_json) if stopped.by is None else _stopped(stopped.by, as_json)
 
 
 def _wants_json(args: list[str]) -> bool:
@@ -133,22 +149,45 @@ def _wants_json(args: list[str]) -> bool:
     return "--format=json" in args or any(pair == ("--format", "json") for pair in itertools.pairwise(args))
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into an exception for as long as a command runs."""
+class _Signals:
+    """SIGINT and SIGTERM as exceptions, and the memory of which one came.
 
-    def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        raise Terminated
+    Attributes:
+        by: The signal that arrived; None while none did.
+    """
 
-    try:
-        before: Any = signal.signal(signal.SIGTERM, terminate)
-    except ValueError:  # not the main thread: the host program handles its own signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __init__(self) -> None:
+        self.by: signal.Signals | None = None
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Turn both signals into exceptions for as long as a command runs."""
+        wanted = [signal.SIGTERM]
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell's `&` has it ignored
+            wanted.append(signal.SIGINT)
+        try:
+            before: dict[signal.Signals, Any] = {number: signal.signal(number, self._arrived) for number in wanted}
+        except ValueError:  # not the main thread: the host program handles its own signals
+            yield
+            return
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> NoReturn:
+        self.by = signal.Signals(number)
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _stopped(by: signal.Signals, as_json: bool) -> int:
+    """One word, and the exit code that shells expect: 128 plus the number of the signal."""
+    word = "interrupted" if by == signal.SIGINT else "terminated"
+    if as_json and not console.document_begun():
+        _print_error(f"E_{word.upper()}", word, "", {})
+    print(word, file=sys.stderr)
+    return 128 + by
 
 
 def _one_line(text: str) -> str:
@@ -165,16 +204,25 @@ def _from_os(error: OSError) -> AituneError:
     return UsageError(f"cannot use{name or ' a file'}: {(error.strerror or str(error)).lower()}")
 
 
+def _from_memory(error: MemoryError) -> AituneError:
+    return UsageError(
+        _one_line(f"there is not enough memory: {error}").rstrip(": "),
+        hint="ask for less: a smaller --max-batch-size or --max-shape",
+    )
+
+
 def _fail(error: AituneError, as_json: bool) -> int:
-    document = getattr(error, "document", None)
-    if as_json:
-        found = dict(document or {})
-        found["error"] = {"code": error.code, "message": error.message, "hint": error.hint}
-        print(json.dumps(found, allow_nan=False))
+    if as_json and not console.document_begun():
+        _print_error(error.code, error.message, error.hint, getattr(error, "document", None) or {})
     print(f"error: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"  hint: {error.hint}", file=sys.stderr)
     return error.exit_code
+
+
+def _print_error(code: str, message: str, hint: str, document: Mapping[str, Any]) -> None:
+    found = {**document, "error": {"code": code, "message": message, "hint": hint}}
+    print(json.dumps(found, allow_nan=False))
 
 
 def _bug(as_json: bool) -> int:

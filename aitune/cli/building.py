@@ -12,6 +12,7 @@ from aitune.cli.accelerating import accelerator_options, plan_options, plan_requ
 from aitune.cli.console import Console, common_options, table
 from aitune.cli.shapes import SHAPE, collect
 from aitune.cli.tuning import candidate_table, tuning_fields, tuning_options, write_report
+from aitune.cli.values import LARGEST_SIZE, PATH
 from aitune.errors import AituneError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ source_options = _chain(
     click.option("-m", "--model", help="Name in the repository; by default the function's or the file's name."),
     click.option(
         "--max-batch-size",
-        type=click.IntRange(0),
+        type=click.IntRange(0, LARGEST_SIZE),
         help="Demand this batch (exit 1 if the model cannot); 0 switches batching off; by default it is found.",
     ),
     click.option("--min-shape", type=SHAPE, multiple=True, help="Smallest full shape of an input: ids=1,8 or ids:1x8."),
@@ -189,7 +190,7 @@ def inspect_command(console: Console, **options: Any) -> int:
 @click.option(
     "-r",
     "--repository",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("model_repository"),
     show_default=True,
     help="Where to publish it; made when it is not there.",
@@ -268,7 +269,7 @@ def render_command(record: Path, model: str | None, as_published: bool, console:
     from aitune.triton.rendering import render
 
     document = read_document(record)
-    name = model or default_model_name(str(record))
+    name = default_model_name(str(record)) if model is None else model
     warnings: tuple[str, ...] = ()
     if as_published:
         if document.config is None:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,9 +18,21 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Console", "LineProgress", "common_options", "table"]
+__all__ = ["Console", "LineProgress", "begin_document", "common_options", "document_begun", "table"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_document_begun: ContextVar[bool] = ContextVar("_document_begun", default=False)
+
+
+def begin_document() -> None:
+    """A command starts: its JSON document is not printed yet."""
+    _document_begun.set(False)
+
+
+def document_begun() -> bool:
+    """Whether the JSON document of this command was printed, so that no second one may follow."""
+    return _document_begun.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +60,15 @@ class Console:
         return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def document(self, data: Mapping[str, Any]) -> None:
-        """Print the JSON document of the command on stdout."""
-        print(json.dumps({"schema_version": 1, **data}, indent=2, ensure_ascii=False, allow_nan=False))
+        """Print the JSON document of the command on stdout; what its encoding lacks is escaped."""
+        whole = {"schema_version": 1, **data}
+        text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:
+            text = json.dumps(whole, indent=2, allow_nan=False)
+        _document_begun.set(True)
+        print(text)
 
     def result(self, text: str) -> None:
         """Print part of the result for a person on stdout."""

@@ -9,6 +9,7 @@ import click
 
 from aitune.cli.connecting import connection, server_options
 from aitune.cli.console import Console, common_options, table
+from aitune.cli.values import PATH, SECONDS
 
 if TYPE_CHECKING:
     from aitune.triton.perf_records import PerfPoint, PerfReport
@@ -17,7 +18,7 @@ __all__ = ["perf_command"]
 
 
 @click.command("perf", context_settings={"ignore_unknown_options": False})
-@click.argument("repository", required=False, type=click.Path(path_type=Path))
+@click.argument("repository", required=False, type=PATH)
 @click.option("-m", "--model", required=True, help="The model to measure.")
 @click.option("-x", "--model-version", "version", help="Its version.")
 @click.option("--concurrency", metavar="START[:END[:STEP]]", help="Requests outstanding. [default: 1]")
@@ -33,7 +34,7 @@ __all__ = ["perf_command"]
 @click.option("--interval-ms", type=click.IntRange(100), default=2000, show_default=True, help="Measurement window.")
 @server_options
 @click.option("--perf-analyzer", help="Which perf_analyzer to run.")
-@click.option("--timeout", "timeout_s", type=float, default=600.0, show_default=True, help="Seconds a run may take.")
+@click.option("--timeout", "timeout_s", type=SECONDS, default=600.0, show_default=True, help="Seconds a run may take.")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Also write HTML, JSON and CSV here.")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 @common_options("csv")

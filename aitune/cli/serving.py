@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aitune.cli.console import Console, common_options
+from aitune.cli.values import PATH, SECONDS
 from aitune.errors import ServerError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ PORT = click.IntRange(0, 65535)
 
 
 @click.command("serve")
-@click.argument("repository", default="model_repository", type=click.Path(path_type=Path))
+@click.argument("repository", default="model_repository", type=PATH)
 @click.option("-m", "--model", "models", multiple=True, help="Load only this (repeatable); implies --explicit.")
 @click.option("--server", "program", help="What to start: a tritonserver, or docker:IMAGE.")
 @click.option("--http-port", type=PORT, default=8000, show_default=True, help="0 for a free one.")
@@ -33,7 +34,7 @@ PORT = click.IntRange(0, 65535)
 @click.option("--explicit", is_flag=True, help="Load and unload on request only.")
 @click.option("--model-config-name", metavar="NAME", help="Prefer configs/NAME.pbtxt.")
 @click.option("--strict", is_flag=True, help="Switch auto-completion of configs off.")
-@click.option("--timeout", "timeout_s", type=float, default=120.0, show_default=True, help="Seconds until ready.")
+@click.option("--timeout", "timeout_s", type=SECONDS, default=120.0, show_default=True, help="Seconds until ready.")
 @click.option("--log", type=click.Path(path_type=Path, dir_okay=False), help="Keep the server's log in this file.")
 @click.argument("server_arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options()

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from aitune.cli.values import LARGEST_SIZE
+
 __all__ = ["SHAPE", "Shape", "collect"]
 
 _FORMS = "NAME=1,8 or NAME:1x8"
@@ -31,6 +33,8 @@ class Shape(click.ParamType[tuple[str, tuple[int, ...]]]):
         sizes = tuple(int(size) for size in re.split("[,x]", commas or crosses or "") if size)
         if any(size < 1 for size in sizes):
             self.fail(f"{value!r} has a size below 1", param, ctx)
+        if any(size > LARGEST_SIZE for size in sizes):
+            self.fail(f"{value!r} has a size above {LARGEST_SIZE}", param, ctx)
         return name, sizes
 
 

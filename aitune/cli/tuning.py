@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from aitune.cli.console import table
+from aitune.cli.values import MILLISECONDS, SECONDS
 
 if TYPE_CHECKING:
     from aitune.records import Artifact
@@ -24,7 +25,7 @@ _OPTIONS = (
     click.option("--tune/--no-tune", default=True, help="Measure candidates, or take the plain settings."),
     click.option(
         "--tune-seconds",
-        type=click.FloatRange(min=0, min_open=True),
+        type=SECONDS,
         default=60.0,
         show_default=True,
         help="Budget of measuring.",
@@ -38,7 +39,7 @@ _OPTIONS = (
     ),
     click.option(
         "--p95-ms",
-        type=click.FloatRange(min=0, min_open=True),
+        type=MILLISECONDS,
         help="Time within which 95 % of the runs must end: the best throughput under it wins.",
     ),
     click.option(

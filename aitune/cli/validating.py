@@ -10,6 +10,7 @@ import click
 
 from aitune.cli.connecting import connection, server_options
 from aitune.cli.console import Console, common_options
+from aitune.cli.values import PATH, SECONDS
 
 if TYPE_CHECKING:
     from aitune.triton.validation_records import ValidationReport
@@ -20,14 +21,16 @@ _COLORS = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "blue"}
 
 
 @click.command("validate")
-@click.argument("repository", required=False, type=click.Path(path_type=Path))
+@click.argument("repository", required=False, type=PATH)
 @click.option("-m", "--model", "models", multiple=True, help="Only this model (repeatable, globs).")
 @click.option("-x", "--model-version", "version", help="Only this version.")
 @server_options
 @click.option("--level", type=click.Choice(["quick", "full"]), default="quick", show_default=True, help="How thorough.")
 @click.option("--strict-bounds", is_flag=True, help="Fail where sizes beyond the tuned range are accepted.")
 @click.option("--intrusive", is_flag=True, help="With --url: also send bad requests and many of them.")
-@click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Seconds a request may take.")
+@click.option(
+    "--timeout", "timeout_s", type=SECONDS, default=30.0, show_default=True, help="Seconds a request may take."
+)
 @click.option(
     "--report", type=click.Path(path_type=Path, file_okay=False), help="Also write HTML, JSON and JUnit here."
 )

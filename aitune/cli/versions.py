@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from aitune.cli.console import Console, common_options, table
+from aitune.cli.values import PATH
 
 __all__ = ["rollback_command", "versions_command"]
 
-REPOSITORY = click.Path(path_type=Path)
+REPOSITORY = PATH
 
 
 @click.command("versions")
