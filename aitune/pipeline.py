@@ -7,17 +7,20 @@ the artifact is a repository made.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import re
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aitune.errors import BatchingError, SourceError, UsageError
+from aitune.errors import BatchingError, RepositoryError, SourceError, UsageError
 from aitune.plan_source import PlanRequest, Race, with_plan
 from aitune.records.codec import dump, dump_artifact
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
 
 _MOST_SAMPLES = 64
+_SAMPLES = "return a dict of arrays by input name, or several"
 _FORMS = "model.onnx, model.plan, model.pt2, aitune.json, path/file.py:function or package.module:function"
 _FUNCTION = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
 
@@ -183,8 +187,9 @@ def build(
     from aitune.triton.plan import check_model_name
     from aitune.triton.publication import publish
 
-    name = model_name or default_model_name(request.source)
-    check_model_name(name)  # a bad name is found before minutes of work, not after them
+    name = default_model_name(request.source) if model_name is None else model_name
+    check_model_name(name)  # a bad name or place is found before minutes of work, not after them
+    _check_place(repository, dry_run=dry_run)
     with made(request, progress=progress) as artifact:
         publication = publish(
             artifact,
@@ -195,6 +200,27 @@ def build(
             dry_run=dry_run,
         )
         return Built(artifact=artifact, publication=publication, warnings=publication.warnings)
+
+
+def _check_place(repository: Path, *, dry_run: bool) -> None:
+    """Refuse a repository that could not be published into."""
+    from aitune.triton.layout import check_root
+
+    try:
+        check_root(repository)
+        standing = next(folder for folder in (repository, *repository.absolute().parents) if folder.exists())
+    except OSError as error:  # e.g. a name too long, or a folder that this user may not enter
+        reason = (error.strerror or str(error)).lower()
+        raise RepositoryError(f"cannot publish into {str(repository)!r}: {reason}") from error
+    if not standing.is_dir():
+        raise RepositoryError(
+            f"cannot publish into {str(repository)!r}: {str(standing)!r} is a file", hint="give another repository"
+        )
+    if not dry_run and not os.access(standing, os.W_OK | os.X_OK):
+        raise RepositoryError(
+            f"cannot publish into {str(repository)!r}: permission denied: {str(standing)!r}",
+            hint="allow this user to write there",
+        )
 
 
 def inspect(
@@ -211,7 +237,7 @@ def inspect(
     from aitune.triton.plan import check_model_name, plan
     from aitune.triton.rendering import render
 
-    name = model_name or default_model_name(request.source)
+    name = default_model_name(request.source) if model_name is None else model_name
     check_model_name(name)
     with made(request, progress=progress) as artifact:
         planned = plan(artifact, model_name=name, options=options)
@@ -240,7 +266,8 @@ def make_artifact(request: Request, workspace: Path, *, progress: Progress | Non
         SourceKind.PLAN: _from_plan,
         SourceKind.RECORD: _from_record,
     }
-    artifact = makers[kind_of(request.source)](request, workspace, progress)
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's module prints is talk
+        artifact = makers[kind_of(request.source)](request, workspace, progress)
     race = Race(tune=request.tune, seconds=request.tune_seconds, objective=request.objective, p95_ms=request.p95_ms)
     return with_plan(artifact, request.plan, race=race, workspace=workspace, progress=progress)
 
@@ -358,8 +385,22 @@ def _samples(request: Request) -> Any:
 
 
 def _listed(samples: Any) -> list[Any]:
-    """Samples one by one, as many as are of use: a generator may be endless."""
-    return [samples] if isinstance(samples, Mapping) else list(itertools.islice(samples, _MOST_SAMPLES))
+    """Samples one by one, as many as are of use: a generator may be endless.
+
+    Raises:
+        SourceError: If there are none, or they are what a SOURCE returns, the module and its samples.
+    """
+    if isinstance(samples, tuple) and len(samples) == 2 and callable(samples[0]):
+        raise SourceError(
+            f"a function for --samples returns samples only, found ({type(samples[0]).__name__}, samples)",
+            hint="write a function that returns the second part",
+        )
+    if not isinstance(samples, Iterable):
+        raise SourceError(f"a function for --samples returned a {type(samples).__name__}", hint=_SAMPLES)
+    found = [samples] if isinstance(samples, Mapping) else list(itertools.islice(samples, _MOST_SAMPLES))
+    if not found:
+        raise SourceError("a function for --samples returned no sample", hint=_SAMPLES)
+    return found
 
 
 def _tensors(path: Path) -> list[dict[str, Any]]:

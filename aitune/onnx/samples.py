@@ -86,6 +86,11 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 def _fit(index: int, sample: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[str, Array]:
     names = [spec.name for spec in specs]
+    if not isinstance(sample, Mapping):
+        raise SourceError(
+            f"sample {index} is a {type(sample).__name__}, not arrays by input name",
+            hint=f"make it a dict with the keys {', '.join(names)}",
+        )
     missing = [name for name in names if name not in sample]
     unknown = [str(name) for name in sample if name not in names]
     if missing or unknown:
@@ -95,7 +100,7 @@ def _fit(index: int, sample: Mapping[str, Any], specs: Sequence[TensorSpec]) -> 
 
 
 def _held(what: str, given: Any, dtype: DType) -> Array:
-    array = np.asarray(given)
+    array = _array(what, given)
     if dtype is DType.STRING:
         return _strings(what, array)
     if dtype is DType.BFLOAT16 and array.dtype.kind == "f":
@@ -112,6 +117,20 @@ def _held(what: str, given: Any, dtype: DType) -> Array:
     if lost or (dtype.is_floating and bool((np.isfinite(array) & ~np.isfinite(held)).any())):
         raise SourceError(f"{what} has values that {dtype.value} cannot hold")
     return held
+
+
+def _array(what: str, given: Any) -> Array:
+    """What numpy makes of a value; a tensor that wants gradients is taken for its values."""
+    detach = getattr(given, "detach", None)
+    try:
+        return np.asarray(given if detach is None else detach())
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:  # ragged lists, tensors on a device or of a type of their own
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise SourceError(f"{what} is a {type(given).__name__} that numpy makes no array of: {reason}") from error
 
 
 def _strings(what: str, array: Array) -> Array:

@@ -12,7 +12,15 @@ import pytest
 from onnx import TensorProto, helper
 
 from aitune.cli import main
-from aitune.errors import ArtifactIntegrityError, BatchingError, RecordError, SourceError, UnavailableError, UsageError
+from aitune.errors import (
+    ArtifactIntegrityError,
+    BatchingError,
+    RecordError,
+    RepositoryError,
+    SourceError,
+    UnavailableError,
+    UsageError,
+)
 from aitune.pipeline import Request, SourceKind, build, default_model_name, inspect, kind_of
 
 
@@ -231,3 +239,49 @@ def test_a_plan_without_its_record_needs_a_gpu(tmp_path: Path) -> None:
         inspect(Request(source=str(tmp_path / "m.plan")))
     assert caught.value.exit_code == 3
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return print, [{}]", "returns samples only, found"),
+        ("return 5", "returned a int"),
+        ("return []", "returned no sample"),
+        ("return [5]", "sample 0 is a int, not arrays by input name"),
+        ("return [{'x': [[1.0, 2, 3, 4], [1]]}]", "that numpy makes no array of"),
+    ],
+)
+def test_samples_of_a_function_that_are_none_are_refused(linear: Path, tmp_path: Path, body: str, message: str) -> None:
+    """What a function gives instead of samples is named; nothing is made up in its place."""
+    source = tmp_path / "given.py"
+    source.write_text(f"def samples():\n    {body}\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=message):
+        inspect(Request(source=str(linear), samples=f"{source}:samples", tune=False))
+
+
+def test_what_the_users_code_prints_is_no_result(
+    linear: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also a generator that prints while its samples are taken."""
+    source = tmp_path / "loud.py"
+    source.write_text("def samples():\n    print('loud')\n    yield {'x': [[1.0, 2, 3, 4]]}\n", encoding="utf-8")
+    inspect(Request(source=str(linear), samples=f"{source}:samples", tune=False))
+    out, err = capfd.readouterr()
+    assert (out, "loud" in err) == ("", True)
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "x" * 300])
+def test_a_place_that_cannot_take_a_model_is_found_before_any_work(tmp_path: Path, place: str) -> None:
+    """The model is not even read: it does not exist."""
+    (tmp_path / "file").touch()
+    with pytest.raises(RepositoryError, match=r"is a file|too long"):
+        build(Request(source="missing.onnx"), tmp_path / place)
+
+
+def test_a_place_without_permission_is_found_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run, which writes nothing, goes on."""
+    monkeypatch.setattr("aitune.pipeline.os.access", lambda path, mode: False)
+    with pytest.raises(RepositoryError, match="permission denied"):
+        build(Request(source="missing.onnx"), tmp_path / "models")
+    with pytest.raises(SourceError, match="does not exist"):
+        build(Request(source="missing.onnx"), tmp_path / "models", dry_run=True)
