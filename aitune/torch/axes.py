@@ -2,65 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median_low
 
-import torch
-
 from aitune.errors import UsageError
-from aitune.torch.execution import close
+from aitune.torch.asking import Asking, Range, Tensors
+from aitune.torch.batch_axis import Hypothesis, find_batch
 from aitune.torch.module.sample_metadata import SampleMetadata
 from aitune.torch.names import symbol_name
-from aitune.torch.structure import Template
 from aitune.torch.symbols import Place, Symbol, resized, sizes_apart, tied
 
-__all__ = ["Asking", "Learned", "Range", "learn"]
-
-Tensors = tuple[torch.Tensor, ...]
-Run = Callable[[Sequence[torch.Tensor]], Tensors | None]
-"""Runs the module on flat tensors; None when it refuses them."""
+__all__ = ["Learned", "learn"]
 
 DEFAULT_MAX_BATCH = 8
 """Largest batch to serve when nobody says: a batch axis is tried at 1..8."""
-
-_MAX_QUESTIONS = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """Sizes a user wants for one axis, instead of those the samples had; None where nothing was said."""
-
-    low: int | None = None
-    typical: int | None = None
-    high: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """What is known before the learning: the samples, the answers to them, and a way to ask for more.
-
-    Attributes:
-        names: Names of the inputs.
-        template: How inputs are nested.
-        samples: Flat inputs, per sample.
-        answers: Flat outputs, per sample.
-        run: Runs the module.
-        ranges: What the user wants, by (input, axis).
-        max_batch_size: Largest batch the user wants; None when nothing was said.
-    """
-
-    names: tuple[str, ...]
-    template: Template
-    samples: tuple[Tensors, ...]
-    answers: tuple[Tensors, ...]
-    run: Run
-    ranges: Mapping[Place, Range] = field(default_factory=dict)
-    max_batch_size: int | None = None
-
-    def sizes(self, place: Place) -> tuple[int, ...]:
-        """The size of one axis in every sample."""
-        return tuple(sample[place[0]].shape[place[1]] for sample in self.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,25 +38,9 @@ class Learned:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hypothesis:
-    """Axes that may be the batch, and the runs that say so: (batch size, inputs, outputs)."""
-
-    axes: tuple[Place, ...]
-    runs: tuple[tuple[int, Tensors, Tensors], ...] = ()
-    grown: float = 0.0
-    invented: bool = False
-    keeps_rows: bool = True
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """How likely it is the batch: rows in another order come out in that order, and outputs have as many."""
-        return self.keeps_rows and self.grown > 0, self.grown
-
-
 def learn(asking: Asking) -> Learned:
     """The dynamic axes of a module."""
-    batch = _batch(asking)
+    batch = find_batch(asking)
     runs = _runs(asking, batch)
     inputs = _merge(
         SampleMetadata.from_inputs(asking.template.put_together(given), batch_size=size) for size, given, _ in runs
@@ -123,89 +63,14 @@ def _merge(found: Iterable[SampleMetadata]) -> SampleMetadata:
     return first
 
 
-def _runs(asking: Asking, batch: _Hypothesis | None) -> list[tuple[int | None, Tensors, Tensors]]:
+def _runs(asking: Asking, batch: Hypothesis | None) -> list[tuple[int | None, Tensors, Tensors]]:
     """Every run so far with its batch size, made-up ones last."""
     sizes = asking.sizes(batch.axes[0]) if batch else (None,) * len(asking.samples)
     seen = list(zip(sizes, asking.samples, asking.answers, strict=True))
     return [*seen, *(batch.runs if batch else ())]
 
 
-def _batch(asking: Asking) -> _Hypothesis | None:
-    """The axes along which the module takes rows, if it does."""
-    best: _Hypothesis | None = None
-    for axes in _hypotheses(asking)[:_MAX_QUESTIONS]:
-        tried = _ask(asking, axes)
-        if tried is not None and (best is None or tried.rank > best.rank):
-            best = tried
-        if best is not None and best.rank == (True, 1.0):
-            break
-    return best
-
-
-def _hypotheses(asking: Asking) -> list[tuple[Place, ...]]:
-    """Axes that had equal sizes in every sample, then each alone; all on axis 0 before any on axis 1."""
-    result: list[tuple[Place, ...]] = []
-    for axis in (0, 1):
-        groups: dict[tuple[int, ...], list[Place]] = {}
-        for index, tensor in enumerate(asking.samples[0]):
-            if tensor.ndim > axis:
-                groups.setdefault(asking.sizes((index, axis)), []).append((index, axis))
-        ranked = sorted(groups.items(), key=lambda item: (len(set(item[0])) == 1, -len(item[1])))
-        together = [tuple(places) for _, places in ranked]
-        result += [*together, *((place,) for places in together if len(places) > 1 for place in places)]
-    return result
-
-
-def _ask(asking: Asking, axes: tuple[Place, ...]) -> _Hypothesis | None:
-    """What the module does at other sizes of these axes; None when it refuses them or its answers do not care."""
-    sizes = asking.sizes(axes[0])
-    seen = list(zip(sizes, asking.samples, asking.answers, strict=True))
-    if len(set(sizes)) > 1:
-        return _Hypothesis(axes=axes, grown=_grown(seen, axes[0][1]), keeps_rows=_keeps_rows(asking, axes))
-    symbol = Symbol(name="batch", axes=axes, seen=sizes, low=1, high=max(sizes), typical=sizes[0])
-    runs = []
-    for size in [size for size in (2, 3, 5) if size not in sizes][:2]:
-        given = resized(asking.samples[0], {"batch": size}, [symbol])
-        answer = asking.run(given)
-        if answer is None:
-            return None
-        runs.append((size, given, answer))
-    shapes = {tuple(tuple(tensor.shape) for tensor in answer) for _, _, answer in [seen[0], *runs]}
-    if len(shapes) == 1:
-        return None
-    grown = _grown([seen[0], *runs], axes[0][1])
-    return _Hypothesis(axes=axes, runs=tuple(runs), grown=grown, invented=True, keeps_rows=_keeps_rows(asking, axes))
-
-
-def _keeps_rows(asking: Asking, axes: tuple[Place, ...]) -> bool:
-    """Whether rows that go in backwards come out backwards, as steps of a sequence do not; where that can be asked."""
-    sizes, axis = asking.sizes(axes[0]), axes[0][1]
-    widest = sizes.index(max(sizes))
-    inputs = {index for index, _ in axes}
-    given = [t.flip(axis) if i in inputs else t for i, t in enumerate(asking.samples[widest])]
-    answer = asking.run(given)
-    if answer is None:
-        return True  # it takes rows in one order only, which says nothing about where they come out
-    return all(
-        close(turned, plain.flip(axis))
-        for turned, plain in zip(answer, asking.answers[widest], strict=True)
-        if plain.ndim > axis and plain.shape[axis] == sizes[widest]
-    )
-
-
-def _grown(runs: Sequence[tuple[int, Tensors, Tensors]], axis: int) -> float:
-    """The share of the outputs that have exactly one row per row of the batch, on the same axis."""
-    outputs = range(len(runs[0][2]))
-    if not outputs:
-        return 0.0
-    good = [
-        all(answer[index].ndim > axis and answer[index].shape[axis] == size for size, _, answer in runs)
-        for index in outputs
-    ]
-    return sum(good) / len(good)
-
-
-def _symbols(asking: Asking, batch: _Hypothesis | None, inputs: SampleMetadata) -> tuple[Symbol, ...]:
+def _symbols(asking: Asking, batch: Hypothesis | None, inputs: SampleMetadata) -> tuple[Symbol, ...]:
     """The dynamic sizes: the batch first, then axes that varied or shall vary, equal ones together."""
     taken: set[Place] = set()
     result: list[Symbol] = []
@@ -242,7 +107,7 @@ def _put(groups: list[list[Place]], place: Place, asking: Asking) -> None:
     groups.append([place])
 
 
-def _batch_symbol(asking: Asking, batch: _Hypothesis) -> Symbol:
+def _batch_symbol(asking: Asking, batch: Hypothesis) -> Symbol:
     sizes = asking.sizes(batch.axes[0])
     wish = _wish(asking, batch.axes)
     probe = Symbol(name="batch", axes=batch.axes, seen=sizes, low=1, high=max(sizes), typical=1)

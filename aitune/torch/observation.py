@@ -14,19 +14,20 @@ from aitune.numerics.domains import observe_domains
 from aitune.records import TensorSpec
 from aitune.records.evidence import InputDomain
 from aitune.torch.arrays import dtype_of, to_array
-from aitune.torch.axes import Asking, Learned, Range, learn
+from aitune.torch.asking import Asking, Range
+from aitune.torch.axes import Learned, learn
 from aitune.torch.domains import accepted_domains
-from aitune.torch.execution import call, close, device_of, same, settled
+from aitune.torch.execution import device_of, settled
+from aitune.torch.first_runs import answer_of, answer_or_none, first_runs
 from aitune.torch.flat import FlatModule
 from aitune.torch.forward import Forward
-from aitune.torch.module.locator import Locator
 from aitune.torch.module.sample_metadata import SampleMetadata
 from aitune.torch.moving import check_moved, find_moves, moved_places
 from aitune.torch.names import input_names as names_of_inputs
 from aitune.torch.names import output_names as names_of_outputs
 from aitune.torch.names import renamed
-from aitune.torch.opaque import is_cache, left_out
 from aitune.torch.program import ProgramModule
+from aitune.torch.remarks import baked, batch_elsewhere, fixed_by_samples, renames
 from aitune.torch.sampling import FlatSamples, collect, flatten
 from aitune.torch.symbols import Symbol
 
@@ -123,13 +124,13 @@ def observe(
         dtype_of(tensor, f"input {name!r}")
     ranges = _ranges(names, flat_samples, min_shapes, opt_shapes, max_shapes)
     with settled(module):
-        flat, answers, notes = _first_runs(module, forward, flat_samples, names)
+        flat, answers, notes = first_runs(module, forward, flat_samples, names)
         asking = Asking(
             names=names,
             template=flat_samples.template,
             samples=flat_samples.tensors,
             answers=answers,
-            run=lambda tensors: _maybe(flat, tensors),
+            run=lambda tensors: answer_or_none(flat, tensors),
             ranges=ranges,
             max_batch_size=max_batch_size,
         )
@@ -140,14 +141,14 @@ def observe(
             specs,
             _domains(specs, flat_samples, learned),
             [_shapes(specs, learned, "low"), _shapes(specs, learned, "typical")],
-            lambda tensors: _maybe(flat, tensors),
+            lambda tensors: answer_or_none(flat, tensors),
             device,
         )
     default_outputs = names_of_outputs(flat.results, names)
     outputs = renamed(default_outputs, output_names, "output")
     if clash := sorted(set(names) & set(outputs)):
         raise UsageError(f"{clash[0]!r} is the name of an input and of an output", hint="choose another output name")
-    elsewhere = _batch_elsewhere(names, outputs, learned)
+    elsewhere = batch_elsewhere(names, outputs, learned)
     return Observation(
         flat=flat,
         device=device,
@@ -160,14 +161,14 @@ def observe(
         metadata=(learned.inputs, learned.outputs),
         notes=(
             *flat_samples.notes,
-            *_baked(forward, flat_samples),
+            *baked(forward, flat_samples),
             *notes,
             *learned.notes,
             *moved,
             *([f"the batch lies on {elsewhere}: --move-batch-axis moves it to axis 0"] if elsewhere else []),
             *narrowed,
-            *_fixed_by_samples(module, flat_samples.template.locators, specs),
-            *_renames(flat.results, default_outputs, outputs),
+            *fixed_by_samples(module, flat_samples.template.locators, specs),
+            *renames(flat.results, default_outputs, outputs),
         ),
         batch_elsewhere=elsewhere,
     )
@@ -191,31 +192,6 @@ def as_module(module: Any) -> nn.Module:
     return module
 
 
-def _first_runs(
-    module: nn.Module, forward: Forward, samples: FlatSamples, names: Sequence[str]
-) -> tuple[FlatModule, tuple[tuple[torch.Tensor, ...], ...], tuple[str, ...]]:
-    """The answers to all samples, and what the module does beside answering."""
-    probe = FlatModule(module, forward, samples.template)
-    what = f"forward of {forward.owner}"
-    before = samples.tensors[0]
-    given = tuple(tensor.clone() for tensor in before)
-    buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
-    result = call(probe.original, *given, what=f"{what} on sample 0")
-    changed = [index for index, tensor in enumerate(given) if not same(tensor, before[index])]
-    state = [name for name, buffer in module.named_buffers() if not same(buffer, buffers[name])]
-    results, left_out = _results(result, what)
-    flat = FlatModule(module, forward, samples.template, results, changed)
-    answers = tuple(
-        _answer(flat, tensors, f"{what} on sample {index}") for index, tensors in enumerate(samples.tensors)
-    )
-    for name, tensor in zip(names_of_outputs(results), answers[0], strict=True):
-        dtype_of(tensor, f"output {name!r}")
-    _check_steady(flat, before, what, state)
-    notes = [f"forward changes input {names[index]!r} in place: the caller does not see that" for index in changed]
-    notes += [f"forward changes buffer {name!r}: the exported model keeps no state between runs" for name in state]
-    return flat, answers, (*notes, *left_out, *_not_numbers(flat.results, answers, what))
-
-
 def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Learned, tuple[str, ...]]:
     """What the module shows, its batch moved to axis 0 where that is wanted; and notes on that."""
     learned = learn(asking)
@@ -226,100 +202,10 @@ def _learn(asking: Asking, flat: FlatModule, *, move: bool) -> tuple[Asking, Lea
         return asking, learned, ("the batch lies on axis 0 of every tensor: nothing is moved",)
     flat.moves = moves
     samples = tuple(map(moves.served, asking.samples))
-    answers = tuple(_answer(flat, tensors, "forward") for tensors in samples)
+    answers = tuple(answer_of(flat, tensors, "forward") for tensors in samples)
     check_moved(moves, asking.answers, answers)
     asking = replace(asking, samples=samples, answers=answers, ranges=moved_places(moves, asking.ranges))
     return asking, learn(asking), moves.notes(asking.names, names_of_outputs(flat.results, asking.names))
-
-
-def _fixed_by_samples(module: nn.Module, places: Sequence[Locator], specs: Sequence[TensorSpec]) -> tuple[str, ...]:
-    """A note on axes that an exported program leaves dynamic and that have one size in its samples."""
-    if not isinstance(module, ProgramModule):
-        return ()
-    return tuple(
-        f"axis {axis} of input {spec.name!r} is dynamic in the program and fixed here, having one size in the samples: "
-        "give more of them, or --max-shape"
-        for place, spec in zip(places, specs, strict=True)
-        for axis in module.dynamic_axes.get(str(place.path), ())
-        if isinstance(spec.shape[axis], int)
-    )
-
-
-def _batch_elsewhere(inputs: Sequence[str], outputs: Sequence[str], learned: Learned) -> str:
-    """Where the batch is in tensors that have it on another axis than 0; empty when there are none."""
-    axes = [(f"input {inputs[index]!r}", axis) for one in learned.symbols if one.batch for index, axis in one.axes]
-    for name, (_, spec) in zip(outputs, learned.outputs.tensor_data, strict=True):
-        rows = [axis for axis, multiplier in spec.get_batch_axis_multipliers().items() if multiplier == 1]
-        axes.append((f"output {name!r}", min(rows, default=0)))
-    return " and ".join(f"axis {axis} of {what}" for what, axis in axes if axis)
-
-
-def _maybe(flat: FlatModule, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-    """The answer, None when the module refuses the tensors."""
-    try:
-        return _answer(flat, tensors, "forward")
-    except SourceError:
-        return None
-
-
-def _answer(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str) -> tuple[torch.Tensor, ...]:
-    answer: tuple[torch.Tensor, ...] = call(flat, *tensors, what=what)
-    if not all(isinstance(tensor, torch.Tensor) for tensor in answer):
-        raise SourceError(f"{what} returned another structure than for sample 0")
-    return answer
-
-
-def _results(result: Any, what: str) -> tuple[tuple[Locator, ...], tuple[str, ...]]:
-    """Where the tensors are in what a module returned, and a note on everything else in it."""
-    leaves = list(Locator.find_leaves(result, is_output=True))
-    tensors = tuple(place for place, leaf in leaves if isinstance(leaf, torch.Tensor))
-    if not tensors:
-        raise SourceError(
-            f"{what} returned no tensor, found {'None' if result is None else type(result).__name__}",
-            hint="return a tensor, or a dict, tuple or dataclass of tensors",
-        )
-    hidden = list(left_out(result))
-    places = {place for place, _ in hidden}
-    others = [
-        (place, leaf)
-        for place, leaf in leaves
-        if not isinstance(leaf, torch.Tensor) and leaf is not None and place not in places
-    ]
-    notes = [f"{place} is a {type(part).__name__}: its tensors are left out{_advice(part)}" for place, part in hidden]
-    notes += [f"{place} is a {type(leaf).__name__}, not a tensor: it is left out" for place, leaf in others]
-    return tensors, tuple(notes)
-
-
-def _advice(part: object) -> str:
-    return ", every call begins anew (use_cache=False saves the work)" if is_cache(part) else ""
-
-
-def _check_steady(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str, state: Sequence[str]) -> None:
-    """Refuse a module whose answers to one sample differ from run to run."""
-    one, other = (_answer(flat, tensors, what) for _ in range(2))
-    for name, first, second in zip(names_of_outputs(flat.results), one, other, strict=True):
-        if not close(first, second):
-            reason = f"it changes its buffer {state[0]!r}" if state else "it draws random numbers in eval mode"
-            raise SourceError(
-                f"{what} gives another {name!r} for the same sample in a second run: {reason}",
-                hint="switch dropout and sampling off, e.g. F.dropout(..., training=self.training)",
-            )
-
-
-def _not_numbers(places: Sequence[Locator], answers: Sequence[Sequence[torch.Tensor]], what: str) -> tuple[str, ...]:
-    """A note on outputs with NaN among their values.
-
-    Raises:
-        SourceError: If an output is nothing but NaN.
-    """
-    notes = []
-    for index, name in enumerate(names_of_outputs(places)):
-        nan = [tensor[index].isnan() for tensor in answers if tensor[index].is_floating_point()]
-        if nan and all(bool(part.all()) for part in nan):
-            raise SourceError(f"{what} returns nothing but NaN in {name!r} for every sample")
-        if any(bool(part.any()) for part in nan):
-            notes.append(f"output {name!r} has NaN among its values for the samples")
-    return tuple(notes)
 
 
 def _ranges(
@@ -399,22 +285,3 @@ def _domains(specs: Sequence[TensorSpec], samples: FlatSamples, learned: Learned
         for tensors in samples.tensors
     ]
     return observe_domains(specs, shapes, arrays)
-
-
-def _baked(forward: Forward, samples: FlatSamples) -> tuple[str, ...]:
-    """A note on the values that become part of the graph."""
-    bound = samples.template.put_together(samples.tensors[0])
-    values = [(str(place), value) for place, value in samples.template.constants]
-    values += forward.defaults_kept(bound)
-    shown = ", ".join(f"{name}={value!r}" for name, value in values)
-    return (f"built into the graph, being no tensors: {shown}",) if values else ()
-
-
-def _renames(places: Sequence[Locator], default: Sequence[str], final: Sequence[str]) -> tuple[str, ...]:
-    """A note where an output could not keep the name that its place suggests."""
-    natural = names_of_outputs(places)
-    return tuple(
-        f"output {plain!r} is called {name!r}, because an input has that name"
-        for plain, name, chosen in zip(natural, default, final, strict=True)
-        if plain != name and chosen == name
-    )
