@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from onnx import TensorProto, helper
 from aitune.errors import ArtifactIntegrityError, SourceError, UnavailableError, UsageError
 from aitune.records import DType, ONNXArtifact
 from aitune.records.plans import Profile, ProfileRange, read_plan_header
-from aitune.tensorrt import BuildOptions, build, device_problem
+from aitune.tensorrt import BuildOptions, build, building, cuda, device_problem
 from aitune.tensorrt.library import capability_names, strongly_typed_only, takes_capability
 
 from .conftest import convolution_file, linear_file, save, sequence_file, value
@@ -325,6 +326,22 @@ def test_the_cuda_runtime_says_why_there_is_no_gpu() -> None:
     for call in (compute_capability, Stream):
         with pytest.raises(UnavailableError, match="no GPU can be used here"):
             call()
+
+
+def test_a_call_that_fails_is_told_in_the_words_of_cuda() -> None:
+    """The runtime's own sentence for the status, in one line."""
+    runtime = cuda._runtime()
+    assert isinstance(runtime, ctypes.CDLL)
+    cuda._check(runtime, 0)
+    with pytest.raises(UnavailableError, match=r"^CUDA says: out of memory$"):
+        cuda._check(runtime, 2)
+
+
+def test_where_a_gpu_is_it_need_not_be_named(trt: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library can build for another one and takes the one that is here."""
+    monkeypatch.setattr(building, "device_problem", lambda: "")
+    monkeypatch.setattr(building, "compute_capability", lambda: "8.9")
+    assert building.resolve_capability(trt, BuildOptions()) == "8.9"
 
 
 def test_a_plan_does_not_run_without_a_gpu(trt: ModuleType, options: Options, artifact: Make, tmp_path: Path) -> None:
