@@ -91,7 +91,11 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
         "server-6959": Source(title="24.02 prints tensorrt-dev 8.6.3", url=f"{_SERVER}/issues/6959"),
         "reflex-vla": Source(
             title="tensorrt:24.10-py3 has TensorRT 10.5 and CUDA 12.6",
-            url=f"{_GITHUB}/rylinjames/reflex-vla",
+            url=f"{_GITHUB}/rylinjames/reflex-vla/blob/main/scripts/modal_bench_trt_fp16.py",
+        ),
+        "seaco-asr": Source(
+            title="tensorrt:24.11-py3 has TensorRT 10.6 and CUDA 12.6",
+            url=f"{_GITHUB}/zwdfqdd/SeACoParaformer_optimize-infer/blob/main/docs/README.md",
         ),
         "tensorrt-llm-3216": Source(
             title="NVIDIA moves from base image 25.01 to 25.03, TensorRT from 10.8 to 10.9, CUDA to 12.8.1",
@@ -100,6 +104,14 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
         "audio-playground": Source(
             title="25.07 has 10.11.0.33, and refuses a plan of 10.9",
             url=f"{_GITHUB}/dvirbenor/audio-classification-playground",
+        ),
+        "profiling-blackwell": Source(
+            title="tensorrt:25.11-py3 has 10.14.1",
+            url=f"{_GITHUB}/ldu-nvidia/profiling_blackwell/blob/main/README.md",
+        ),
+        "foresight": Source(
+            title="tensorrt:25.11-py3 has 10.14.1 and CUDA 13.0.2",
+            url=f"{_GITHUB}/DylanPina/foresight-orin-thor-bench",
         ),
         "tensorrt-llm-9818": Source(
             title="NVIDIA moves to base image 25.12, TensorRT from 10.13.3 to 10.14.1",

@@ -6,8 +6,8 @@ A version that no source confirms may be wrong: nothing is refused because of it
 
 >>> IMAGES["24.10"].tensorrt, IMAGES["24.10"].tensorrt_confirmed
 ('10.5.0.18', True)
->>> IMAGES["24.11"].tensorrt, IMAGES["24.11"].tensorrt_confirmed
-('10.6.0.26', False)
+>>> IMAGES["25.05"].tensorrt, IMAGES["25.05"].tensorrt_confirmed
+('10.10.0.31', False)
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _ROWS = """
 24.08 10.3.0.26  windows                          12.6.0 matrix
 24.09 10.4.0.26  windows                          12.6.1 matrix
 24.10 10.5.0.18  reflex-vla                       12.6.2 notes
-24.11 10.6.0.26  matrix                           12.6.3 matrix
+24.11 10.6.0.26  seaco-asr                        12.6.3 seaco-asr
 24.12 10.7.0.23  branch,windows                   12.6.3 branch,windows
 25.01 10.8.0.43  branch                           12.8.0 branch
 25.02 10.8.0.43  windows                          12.8.0 windows
@@ -101,7 +101,7 @@ _ROWS = """
 25.08 10.13.2    matrix                           13.0.0 notes
 25.09 10.13.3    matrix                           13.0.1 matrix
 25.10 10.13.3    matrix                           13.0.2 notes
-25.11 10         matrix                           13.0.2 matrix
+25.11 10.14.1    profiling-blackwell,foresight    13.0.2 foresight
 25.12 10.14.1    storeguard,tensorrt-llm-9818     13     matrix
 26.01 10         matrix                           13     matrix
 26.02 10.15.1    modelopt-1112,stateful           13.1.1 matrix

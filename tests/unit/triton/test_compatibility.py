@@ -52,9 +52,9 @@ def test_an_address_is_that_of_the_release() -> None:
 
 def test_what_nothing_confirms_is_marked() -> None:
     """In the table and in the release."""
-    assert (IMAGES["24.11"].tensorrt_confirmed, IMAGES["24.10"].tensorrt_confirmed) == (False, True)
+    assert (IMAGES["25.05"].tensorrt_confirmed, IMAGES["24.10"].tensorrt_confirmed) == (False, True)
     assert (IMAGES["24.09"].cuda_confirmed, IMAGES["24.10"].cuda_confirmed) == (False, True)
-    assert not release("24.11").tensorrt_confirmed
+    assert not release("25.05").tensorrt_confirmed
 
 
 @pytest.mark.parametrize("name", [image.release for image in IMAGES.values() if not image.tensorrt_confirmed])
@@ -68,14 +68,14 @@ def test_nothing_is_refused_where_the_table_is_unconfirmed(name: str, version: s
 
 def test_an_unconfirmed_match_is_silent_and_an_unconfirmed_mismatch_is_told() -> None:
     """With where it loads, and how sure that is."""
-    facts = PlanFacts(builder="tensorrt", version="10.6.0.26")
-    assert warnings_of(facts, "24.11") == ()
-    (warning,) = warnings_of(PlanFacts(builder="tensorrt", version="10.9.0.34"), "24.11")
+    facts = PlanFacts(builder="tensorrt", version="10.10.0.31")
+    assert warnings_of(facts, "25.05") == ()
+    (warning,) = warnings_of(PlanFacts(builder="tensorrt", version="10.9.0.34"), "25.05")
     assert warning == (
-        "Triton 24.11 has TensorRT 10.6.0.26, the plan is of 10.9.0.34 (nothing confirms what 24.11 has): whether it "
+        "Triton 25.05 has TensorRT 10.10.0.31, the plan is of 10.9.0.34 (nothing confirms what 25.05 has): whether it "
         "loads is not known; it loads in 25.03, probably 25.04"
     )
-    assert say_loading(Writer(builder="tensorrt", version="10.6.0.26")) == "probably 24.11"
+    assert say_loading(Writer(builder="tensorrt", version="10.10.0.31")) == "probably 25.05"
 
 
 def test_builds_that_are_known_must_agree() -> None:
@@ -90,7 +90,8 @@ def test_builds_that_are_known_must_agree() -> None:
         ("24.10", "10.5.0.18", True),
         ("24.10", "10.4.0.26", False),
         ("25.10", "10.13.3.9", True),
-        ("25.11", "10.14.1.48", None),
+        ("25.11", "10.14.1.48", True),
+        ("26.01", "10.14.1.48", None),
         ("26.06", "11.0.0.114", None),
         ("24.10", "", None),
     ],

@@ -120,9 +120,9 @@ def test_a_foreign_plan_is_judged_by_its_header_alone(repository: Repository) ->
 def test_a_release_that_nothing_confirms_refuses_no_plan(repository: Repository) -> None:
     """R252 is a warning where the table of images may be wrong, and says where the plan does load."""
     write(repository)
-    (finding,) = told(repository, triton="24.11")
+    (finding,) = told(repository, triton="25.05")
     assert (finding.severity, finding.rule) == ("warning", "R252")
-    assert "nothing confirms what 24.11 has" in finding.message
+    assert "nothing confirms what 25.05 has" in finding.message
     assert finding.fix == "it loads in 24.10"
 
 
