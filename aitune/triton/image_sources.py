@@ -53,6 +53,10 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             title="NVIDIA, release notes of the Triton image, contents and driver requirements",
             url=f"{_NVIDIA}/triton-inference-server/release-notes/{{page}}.html",
         ),
+        "notes-25.04": Source(
+            title="NVIDIA, release notes of the Triton image 25.04, which stand under another name",
+            url=f"{_NVIDIA}/triton-inference-server/release-notes/Chunk786889861.html",
+        ),
         "branch": Source(
             title="Triton's release notes on the release branch",
             url=f"{_SERVER}/blob/r{{release}}/docs/introduction/release_notes.md",

@@ -75,7 +75,7 @@ _ROWS = """
 23.06 8.6.1.6    windows                          12.1.1 notes,windows
 23.07 8.6.1.6    windows                          12.1.1 notes,windows
 23.08 8.6.1.6    windows                          12.2.1 notes
-23.09 8.6.1.6    windows                          12.2.1 matrix
+23.09 8.6.1.6    windows                          12.2.1 notes
 23.10 8.6.1.6    windows                          12.2.2 matrix
 23.11 8.6.1.6    windows                          12.3.0 windows
 23.12 8.6.1.6    windows                          12.3.2 notes,windows
@@ -84,7 +84,7 @@ _ROWS = """
 24.03 8.6.3      matrix                           12.4   matrix
 24.04 8.6.3      matrix                           12.4   notes
 24.05 10.0.1.6   mxnet                            12.4.1 notes,mxnet
-24.06 10.1.0.27  matrix                           12.5.0 windows
+24.06 10.1.0.27  matrix                           12.5.0 notes,windows
 24.07 10.2.0.19  windows                          12.5.1 windows
 24.08 10.3.0.26  windows                          12.6.0 matrix
 24.09 10.4.0.26  windows                          12.6.1 matrix
@@ -94,9 +94,9 @@ _ROWS = """
 25.01 10.8.0.43  branch                           12.8.0 branch
 25.02 10.8.0.43  windows                          12.8.0 windows
 25.03 10.9.0.34  tensorrt-llm-3216                12.8.1 notes,tensorrt-llm-3216
-25.04 10.9.0.34  matrix                           12.9.0 matrix
+25.04 10.9.0.34  matrix                           12.9.0 notes-25.04
 25.05 10.10.0.31 matrix                           12.9.0 matrix
-25.06 10.11.0.33 matrix                           12.9.1 matrix
+25.06 10.11.0.33 matrix                           12.9.1 notes
 25.07 10.11.0.33 audio-playground                 12.9.1 matrix
 25.08 10.13.2    matrix                           13.0.0 notes
 25.09 10.13.3    matrix                           13.0.1 matrix
@@ -104,12 +104,12 @@ _ROWS = """
 25.11 10.14.1    profiling-blackwell,foresight    13.0.2 foresight
 25.12 10.14.1    storeguard,tensorrt-llm-9818     13     matrix
 26.01 10         matrix                           13     matrix
-26.02 10.15.1    modelopt-1112,stateful           13.1.1 matrix
+26.02 10.15.1    modelopt-1112,stateful           13.1.1 notes
 26.03 10.16.0.72 mergen                           13.2   mergen
-26.04 10.16      matrix                           13.2.1 matrix
-26.05 10.16.1.11 matrix                           13.2.1 matrix
+26.04 10.16      matrix                           13.2.1 notes
+26.05 10.16.1.11 matrix                           13.2.1 notes
 26.06 11         server-8828                      13.3.0 notes
-26.07 11.1       modelopt-far3d                   13.3.1 matrix
+26.07 11.1       modelopt-far3d                   13.3.1 notes
 """
 
 
