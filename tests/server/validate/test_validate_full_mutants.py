@@ -100,7 +100,7 @@ def cannot_be_followed(bench) -> None:
 
 @pytest.mark.parametrize("name", [*MUTANTS, "healthy"])
 def test_a_fault_that_takes_time_is_caught_by_one_check(name: str, bench, monkeypatch) -> None:
-    """And by no other; the same model without a fault passes. Slow checks are left out where nothing depends on them."""
+    """And by no other; the same model without a fault passes. Slow checks are left out where they tell nothing."""
     make, check, detail = MUTANTS.get(name, (published, "", ""))
     further = {"life": ("life",), "reload": ("life", "reload"), "": ("life", "reload")}
     wanted = {key: THOROUGH[key] for key in further.get(check, ("batches", "mixed", "endurance"))}
