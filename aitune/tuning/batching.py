@@ -10,11 +10,15 @@ Names prove nothing, so the model is run. It batches when at several batch sizes
 at the typical shape, and again at the smallest and the largest size of every other dynamic axis. The sizes are 1, small
 primes that no other axis has (so that a sequence of five cannot pass for a batch of five), and the largest batch.
 
+At the typical shape floats of either sign and a row of zeros are tried, too: what selects or mixes rows by their values
+may show only there. A model that refuses such values is not blamed for it.
+
 Nothing about a model raises here: the worst outcome is a verdict of ``"unbatched"`` with the reason.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from aitune.numerics import Array, Tolerance, varied
@@ -30,6 +34,7 @@ __all__ = ["batch_sizes", "prove_batching", "stops_batching"]
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 _SEED = 7
+_SIGNED = "with values of either sign and a row of zeros"
 
 
 def prove_batching(
@@ -82,9 +87,11 @@ def prove_batching(
         progress=progress,
     )
     plan = _plan(ranges, max_batch_size)
-    progress.start(f"proving batches up to {max_batch_size}", sum(count_runs(label, sizes) for label, _, sizes in plan))
+    signed = _signed(subject)
+    tried = [(label, sizes) for label, _, sizes in plan] + [("typical", _signed_sizes(plan))] * (signed is not None)
+    progress.start(f"proving batches up to {max_batch_size}", sum(count_runs(*each) for each in tried))
     try:
-        return _conduct(subject, plan)
+        return _conduct(subject, signed, plan)
     finally:
         progress.done()
 
@@ -100,7 +107,27 @@ def _plan(ranges: Ranges, max_batch_size: int) -> list[tuple[str, Shapes, tuple[
     return plan
 
 
-def _conduct(subject: Subject, plan: Sequence[tuple[str, Shapes, tuple[int, ...]]]) -> Batching:
+def _signed(subject: Subject) -> Subject | None:
+    """The same on trial with floats of either sign and a row of zeros; None where no input takes made-up floats."""
+    floats = {spec.name for spec in subject.rows.inputs if spec.dtype.is_floating}
+    if not floats or not subject.rows.made_up:
+        return None
+    domains = tuple(_mirrored(each) if each.name in floats else each for each in subject.rows.domains)
+    rows = dataclasses.replace(subject.rows, domains=domains, samples=(), zero_row=True)
+    return dataclasses.replace(subject, rows=rows)
+
+
+def _mirrored(domain: InputDomain) -> InputDomain:
+    most = max(abs(domain.low), abs(domain.high))
+    return dataclasses.replace(domain, low=-most, high=most)
+
+
+def _signed_sizes(plan: Sequence[tuple[str, Shapes, tuple[int, ...]]]) -> tuple[int, ...]:
+    """Small ones: this is about values, and costs a large model little."""
+    return plan[0][2][:3]
+
+
+def _conduct(subject: Subject, signed: Subject | None, plan: Sequence[tuple[str, Shapes, tuple[int, ...]]]) -> Batching:
     """All checks at all shapes; the first failure ends it."""
     trials: list[Trial] = []
     worst = (0.0, "")
@@ -111,6 +138,14 @@ def _conduct(subject: Subject, plan: Sequence[tuple[str, Shapes, tuple[int, ...]
         if reason:
             return Batching(verdict="unbatched", reason=reason, evidence=tuple(trials))
         worst = max(worst, scene.worst())
+    if signed is not None:
+        scene = Scene(signed, "typical", plan[0][1], _signed_sizes(plan))
+        reason = scene.conduct()
+        told = scene.trials()
+        if not reason or told[0].check not in ("run", "finite"):
+            trials += [dataclasses.replace(each, check=f"signed {each.check}") for each in told]
+            if reason:
+                return Batching(verdict="unbatched", reason=f"{reason} ({_SIGNED})", evidence=tuple(trials))
     return Batching(verdict="batched", reason=_summary(trials, worst, len(plan)), evidence=tuple(trials))
 
 

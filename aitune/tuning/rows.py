@@ -26,12 +26,14 @@ class Rows:
         domains: Ranges of valid values, one per input.
         samples: Recorded requests.
         made_up: Whether values are made up; else they are those of the samples, cut or repeated to size.
+        zero_row: Whether the second row of a mixed request is zeros, or empty strings.
     """
 
     inputs: tuple[TensorSpec, ...]
     domains: tuple[InputDomain, ...]
     samples: tuple[Tensors, ...] = ()
     made_up: bool = True
+    zero_row: bool = False
 
     def request(self, shapes: Shapes, seed: int) -> dict[str, Array]:
         """A request of these full shapes; the same for the same seed."""
@@ -48,6 +50,8 @@ class Rows:
         request = self.request(shapes, seed)
         if not self.made_up:
             return request
+        if self.zero_row:
+            return {name: _with_zero_row(array) for name, array in request.items()}
         same = [sample for sample in self.samples if self._fits(sample, shapes, from_axis=1)]
         for name, array in request.items():
             if same and array.ndim and len(array) > 1:
@@ -81,6 +85,14 @@ class Rows:
         """Whether every sample has one number of rows in all inputs, so that rows can be taken apart."""
         rows = [{sample[spec.name].shape[:1] for spec in self.inputs} for sample in self.samples]
         return all(len(shapes) == 1 and () not in shapes for shapes in rows)
+
+
+def _with_zero_row(array: Array) -> Array:
+    if not array.ndim or len(array) < 2:
+        return array
+    held = array.copy()
+    held[1] = b"" if array.dtype == object else 0
+    return held
 
 
 def _resized(array: Array, shape: Sequence[int | None]) -> Array:

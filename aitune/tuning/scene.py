@@ -176,7 +176,7 @@ class Scene:
                 reason = (
                     f"output {spec.name!r} is NaN or infinite everywhere for batch {size}, so no row can be checked"
                 )
-                raise _Stopped("rows", spec.name, size, reason)
+                raise _Stopped("finite", spec.name, size, reason)
 
     def _demand_independent(self, answer: Tensors, size: int) -> None:
         """Row i of the batch is row i alone."""

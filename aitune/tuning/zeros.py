@@ -21,7 +21,7 @@ Tensors = Mapping[str, Array]
 def prove_zeros(
     runner: Runner, outputs: Sequence[TensorSpec], domains: Sequence[InputDomain], requests: Sequence[Tensors]
 ) -> tuple[InputDomain, ...]:
-    """The domains with ``zeros_valid`` set for inputs that were all zeros in runs that gave finite outputs.
+    """The domains with ``zeros_valid`` set for inputs that were all zeros in runs with finite outputs of full size.
 
     All inputs are tried together first; if that fails, one is added after the other, so that those which are marked
     are valid *together*, the rest holding valid values.
@@ -45,11 +45,13 @@ def _works(runner: Runner, outputs: Sequence[TensorSpec], requests: Sequence[Ten
     for request in requests:
         sent = {name: _zeros(array) if name in zeroed else array for name, array in request.items()}
         try:
-            answer = runner.run(sent)
+            usual, answer = runner.run(request), runner.run(sent)
         except AituneError:
             return False  # the runtime's refusal is the answer
         if not all(_finite(answer[spec.name], spec.dtype) for spec in outputs):
             return False
+        if any(answer[spec.name].shape != usual[spec.name].shape for spec in outputs):
+            return False  # e.g. rows chosen by their values: a server cannot split that answer
     return True
 
 

@@ -108,6 +108,37 @@ def test_a_model_whose_rows_are_not_independent_is_refused(case: str) -> None:
     assert [trial.passed for trial in verdict.evidence] == [False]
 
 
+HIDDEN: dict[str, tuple[Callable[..., Array], str]] = {
+    "rows above a threshold": (lambda x: x[x.sum(1) >= 0], r"output 'y' has \d rows for batch \d"),
+    "rows that are not padding": (lambda x: x[np.abs(x).sum(1) > 0], r"output 'y' has \d rows for batch \d"),
+    "coupled below zero": (lambda x: x + np.minimum(x, 0).sum(0), "depends on the other rows"),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_a_model_that_looks_at_values_is_refused_though_made_up_ones_hide_it(case: str) -> None:
+    """Without samples floats are made up between 0 and 1: a sign and a row of zeros are tried all the same."""
+    function, reason = HIDDEN[case]
+    verdict = prove(function, domain=(0, 1))
+    assert not verdict.proved
+    assert re.search(reason + ".*with values of either sign and a row of zeros", verdict.reason), verdict.reason
+    assert [trial.passed for trial in verdict.evidence].count(False) == 1
+
+
+@pytest.mark.parametrize("case", ["refuses negative values", "logarithm of nothing else"])
+def test_a_model_that_cannot_take_signed_values_is_not_blamed(case: str) -> None:
+    """The values of the domain decide then; nothing is claimed about the others."""
+
+    def picky(x: Array) -> Array:
+        if (x < 0).any() and case == "refuses negative values":
+            raise SourceError("Gather: index out of bounds")
+        return x if (x > 0).all() else x * np.float32("nan")
+
+    verdict = prove(picky, domain=(0.5, 1))
+    assert verdict.proved, verdict.reason
+    assert not [trial for trial in verdict.evidence if trial.check.startswith("signed")]
+
+
 PROVED: dict[str, Callable[..., Array]] = {
     "linear": lambda x: x @ WEIGHTS,
     "softmax": lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
@@ -174,7 +205,9 @@ def test_evidence_names_sizes_checks_and_numbers() -> None:
     """A proof can be read afterwards: which sizes, which question, how far apart."""
     verdict = prove(PROVED["noise of the kernels"])
     checks = {(trial.check, trial.tensor): trial for trial in verdict.evidence}
-    assert set(checks) == {("rows", ""), ("repeat", "y"), ("independence", "y"), ("permutation", "y")}
+    usual = {("rows", ""), ("repeat", "y"), ("independence", "y"), ("permutation", "y")}
+    assert set(checks) == usual | {(f"signed {check}", tensor) for check, tensor in usual}
+    assert checks["signed rows", ""].batch_sizes == (1, 2, 3)
     assert checks["rows", ""].batch_sizes == (1, 2, 3, 5, 8)
     assert checks["independence", "y"].batch_sizes == (2, 3, 5, 8)
     assert "largest difference" in checks["independence", "y"].detail
@@ -208,6 +241,15 @@ def test_a_proof_runs_nothing_when_the_declaration_stops_it() -> None:
 
     verdict = prove(never, (X,), (TensorSpec("w", F32, (4, 3)),))
     assert verdict.reason == "output 'w' has a fixed first axis of 4"
+
+
+def test_the_progress_of_a_proof_with_signed_values_is_foreseen() -> None:
+    """The runs with other values are announced, too."""
+    progress, runner = Recorder(), Fake(lambda x: x)
+    ranges = resolve_ranges((X,))
+    domains = [InputDomain(name="x", typical_shape=(1, 4), high=1)]
+    assert prove_batching(runner, (X,), (Y,), domains, ranges, max_batch_size=8, progress=progress).proved
+    assert progress.told.count("advance") == len(runner.batches) == progress.totals[0]
 
 
 @pytest.mark.parametrize("largest", [1, 8, 40])
