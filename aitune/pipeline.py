@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from aitune.plan_source import PlanRequest, Race, with_plan
 from aitune.records.codec import dump, dump_artifact
 
 if TYPE_CHECKING:
+    from aitune.build_cache import BuildCache
     from aitune.records import Artifact
     from aitune.records.interface import Interface
     from aitune.triton.plan import PlanOptions
@@ -246,9 +247,45 @@ def inspect(
 
 @contextmanager
 def made(request: Request, *, progress: Progress | None = None) -> Iterator[Artifact]:
-    """The artifact of a SOURCE, in a temporary folder that goes when the block ends."""
+    """The artifact of a SOURCE, in a temporary folder that goes when the block ends, or in the cache of builds."""
+    cache = _cache_of(request)
+    known = cache.find() if cache is not None else None
+    if known is not None:
+        if progress is not None:
+            progress.note("nothing changed since this was built and measured before; --no-cache does it again")
+        yield known
+        return
     with tempfile.TemporaryDirectory(prefix="aitune-") as folder:
-        yield make_artifact(request, Path(folder), progress=progress)
+        if cache is None:
+            yield make_artifact(request, Path(folder), progress=progress)
+            return
+        from aitune.watching import watching
+
+        with watching() as watch:
+            artifact = make_artifact(request, Path(folder), progress=progress)
+        problem = cache.keep(artifact, watch)
+        if problem and progress is not None:
+            progress.note(f"this build is not kept for the next time: {problem}")
+        yield artifact
+
+
+def _cache_of(request: Request) -> BuildCache | None:
+    """The cache for a build that measures; None where it could not be told that nothing changed."""
+    kind = kind_of(request.source)
+    if not (request.cache and request.tune) or request.accuracy or kind in (SourceKind.PLAN, SourceKind.RECORD):
+        return None
+    from aitune.build_cache import BuildCache
+
+    files = [Path(request.source)] if kind is not SourceKind.PYTHON else []
+    if kind is SourceKind.ONNX and files[0].is_file():
+        from aitune.onnx import companions
+
+        files += [files[0].parent / name for name in companions(files[0])]
+    for text in (request.source, request.samples or ""):
+        place = text.rpartition(":")[0] if _FUNCTION.fullmatch(text) else text
+        if place.endswith((".py", ".npz")):
+            files.append(Path(place))
+    return BuildCache(asdict(request), files)
 
 
 def make_artifact(request: Request, workspace: Path, *, progress: Progress | None = None) -> Artifact:
