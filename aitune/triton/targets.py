@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from aitune.errors import RepositoryError, ServerError, UsageError
+from aitune.errors import RepositoryError, UsageError
 from aitune.triton.client_errors import EndpointRestricted, ModelAbsent, ModelNotReady
 from aitune.triton.client_records import IndexEntry
 from aitune.triton.normalisation import compare
@@ -111,7 +111,8 @@ def _rows(session: Session, patterns: Sequence[str]) -> tuple[IndexEntry, ...]:
     except EndpointRestricted as error:
         names = _plain(patterns)
         if not names:
-            raise ServerError(f"the server does not list its models: {error}", hint="name one with --model") from error
+            hint = "name one with --model, or give the header with --header"
+            raise EndpointRestricted(f"the server does not list its models: {error}", hint=hint) from error
     return tuple(row for name in names for row in _served(session, name))
 
 

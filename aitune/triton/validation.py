@@ -106,9 +106,10 @@ def validate(
         progress=progress,
     ) as session:
         targets = find_targets(session, path, models, version)
+        # First, for a server of our own may not outlive the checks.
+        proved_by = session.proved_by([target.model for target in targets if not target.trouble])
         examine = partial(_examine, session, path, level, strict_bounds, intrusive, open_artifact, progress)
         reports = tuple(map(examine, targets))
-        proved_by = session.proved_by([target.model for target in targets if not target.trouble])
     return ValidationReport(models=reports, proved_by=proved_by, level=level, server=session.label)
 
 
@@ -133,6 +134,11 @@ def _examine(
         return ModelReport(name=target.model, version=target.version, checks=(skipped("config", str(error)),))
     except RecordError as error:
         return ModelReport(name=target.model, version=target.version, checks=(failed("record", str(error)),))
+    except ServerUnreachable as error:
+        if session.local is None:
+            raise
+        gone = failed("ready", f"the server is gone since an earlier check: {error}")
+        return ModelReport(name=target.model, version=target.version, checks=(gone,))
     context = Context(
         subject=subject,
         clients=session.clients,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import http.server
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,6 +36,7 @@ KINDS = {
     DType.STRING: TensorProto.STRING,
 }
 Rows = dict[str, np.ndarray]
+_NAMES = ("Content-Type", "Inference-Header-Content-Length")
 
 
 def run_onnx(path: Path) -> Callable[[Rows], Rows]:
@@ -169,6 +175,52 @@ class Bench:
     def publish(self, artifact: ONNXArtifact, name: str = "linear", **kwargs: str) -> Path:
         """Publish, and give the folder of the version back."""
         return publish(artifact, self.repository, model_name=name, options=self.options, **kwargs).path
+
+
+@contextmanager
+def standing(server: str, gateway: Any) -> Iterator[str]:
+    """The address of a gateway before a server."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def pass_on(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            kept = {name: self.headers[name] for name in _NAMES if self.headers.get(name)}
+            upstream = http.client.HTTPConnection(server, timeout=30)
+            upstream.request(self.command, self.path, gateway.request(self.path, body), kept)
+            reply = upstream.getresponse()
+            status, data = gateway.answer(self.path, reply.status, reply.read())
+            upstream.close()
+            self.send_response(status)
+            found = {name: reply.headers[name] for name in _NAMES if reply.headers.get(name)}
+            for name, value in {**found, "Content-Length": str(len(data))}.items():
+                self.send_header(name, value)
+            with suppress(BrokenPipeError):  # the client did not wait for us
+                self.end_headers()
+                self.wfile.write(data)
+
+        do_GET = do_POST = pass_on
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        request_queue_size = 128
+
+    httpd = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=httpd.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+
+
+@pytest.fixture(scope="session")
+def stand_before() -> Callable[[str, object], AbstractContextManager[str]]:
+    """Something that puts a gateway (with ``request`` and ``answer``) before the HTTP port of a server."""
+    return standing
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
-import http.server
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +12,6 @@ from aitune.triton.server import LocalServer
 from aitune.triton.validation import validate
 
 pytestmark = pytest.mark.server
-_NAMES = ("Content-Type", "Inference-Header-Content-Length")
 GATEWAYS: dict[str, tuple[Callable, str, str]] = {}
 
 
@@ -102,45 +97,6 @@ class NeverReady(Gateway):
         return (503, b"") if path.endswith("/versions/1/ready") else (status, body)
 
 
-@contextmanager
-def standing(server: str, gateway: Gateway) -> Iterator[str]:
-    """The address of a gateway before a server."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def pass_on(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            kept = {name: self.headers[name] for name in _NAMES if self.headers.get(name)}
-            upstream = http.client.HTTPConnection(server, timeout=30)
-            upstream.request(self.command, self.path, gateway.request(self.path, body), kept)
-            reply = upstream.getresponse()
-            status, data = gateway.answer(self.path, reply.status, reply.read())
-            upstream.close()
-            self.send_response(status)
-            found = {name: reply.headers[name] for name in _NAMES if reply.headers.get(name)}
-            for name, value in {**found, "Content-Length": str(len(data))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = pass_on
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    class Server(http.server.ThreadingHTTPServer):
-        request_queue_size = 128
-
-    httpd = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=httpd.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_address[1]}"
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-
-
 @pytest.fixture(scope="module")
 def served(make_bench, tmp_path_factory) -> Iterator[tuple]:
     """A model that is served as it was published."""
@@ -150,21 +106,21 @@ def served(make_bench, tmp_path_factory) -> Iterator[tuple]:
         yield bench, server
 
 
-def test_a_gateway_that_does_nothing_is_no_false_alarm(served) -> None:
+def test_a_gateway_that_does_nothing_is_no_false_alarm(served, stand_before) -> None:
     """JSON and shared memory pass through it, too."""
     bench, server = served
-    with standing(server.http, Gateway()) as url:
+    with stand_before(server.http, Gateway()) as url:
         report = validate(bench.repository, url=url, intrusive=True)
     assert report.status == "pass", report
     assert {check.status for check in report.models[0].checks} == {"pass"}
 
 
 @pytest.mark.parametrize("name", GATEWAYS)
-def test_what_a_gateway_does_wrong_is_caught_by_one_check(name: str, served) -> None:
+def test_what_a_gateway_does_wrong_is_caught_by_one_check(name: str, served, stand_before) -> None:
     """No other check would have said it."""
     bench, server = served
     kind, check, detail = GATEWAYS[name]
-    with standing(server.http, kind()) as url:
+    with stand_before(server.http, kind()) as url:
         report = validate(bench.repository, url=url, intrusive=True)
     bad = {result.name: result.detail for result in report.models[0].checks if result.status == "fail"}
     assert set(bad) == {check}, bad
