@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from aitune.errors import UsageError
 from aitune.triton.plan_accelerator import AcceleratorOptions
+from aitune.triton.plan_settings import check_setting
 from aitune.triton.releases import DEFAULT_RELEASE, release
 
 __all__ = ["PlanOptions"]
@@ -64,6 +65,8 @@ class PlanOptions:
             _range("max_queue_size", self.max_queue_size, 1, (1 << 32) - 1)
         for size in self.preferred_batch_sizes:
             _range("preferred_batch_sizes", size, 1, (1 << 31) - 1)
+        for key, value in self.settings:
+            check_setting(key, value)
 
 
 def _choice(field: str, value: str, known: tuple[str, ...]) -> None:

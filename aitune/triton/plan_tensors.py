@@ -80,12 +80,16 @@ def client_shape(shape: tuple[int, ...], *, batched: bool) -> tuple[int, ...]:
 
 
 def check_dtypes(specs: tuple[TunedTensorSpec, ...], *, backend: str, release: Release) -> None:
-    """Refuse element types that the backend of a release does not take (§5.2, §6.2): the model would never load.
+    """Refuse what keeps a model from ever loading: types that the backend of a release does not take (§5.2, §6.2).
+
+    And a name with a NUL, at which the server, written in C, cuts it.
 
     Raises:
         RecordError: If there is one; the hint names the release that takes it.
     """
     for spec in specs:
+        if "\0" in spec.name:
+            raise RecordError(f"tensor {spec.name!r} has a NUL in its name, which no server can load", hint="rename it")
         since = _first_release(spec.dtype, backend)
         if since is None:
             raise RecordError(

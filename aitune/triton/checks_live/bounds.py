@@ -103,10 +103,12 @@ def _illness(context: Context, good: Mapping[str, Array], expected: Mapping[str,
 
 def _malformed(subject: Subject, good: Mapping[str, Array]) -> Iterator[_Bad]:
     tensors = _wire(subject, good)
-    first, rest = tensors[0], tensors[1:]
-    yield _Bad(what="a request without its inputs" if not rest else f"a request without {first.name!r}", tensors=rest)
     stranger = WireTensor(name="aitune_no_such_input", datatype="FP32", shape=(1, 1), data=bytes(4))
     yield _Bad(what="an input the model does not have", tensors=(*tensors, stranger))
+    if not tensors:
+        return
+    first, rest = tensors[0], tensors[1:]
+    yield _Bad(what="a request without its inputs" if not rest else f"a request without {first.name!r}", tensors=rest)
     yield _Bad(what=f"{first.name!r} of another type", tensors=(_other_type(first), *rest))
     longer = dataclasses.replace(first, shape=(*first.shape, 1))
     yield _Bad(what=f"{first.name!r} with an axis too many", tensors=(longer, *rest))

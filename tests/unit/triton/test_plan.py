@@ -182,6 +182,13 @@ def test_a_plan_with_a_type_its_backend_does_not_take_is_refused(dtype: DType, r
         plan(plan_file(rows("x", dtype, 4)), model_name="m", options=PlanOptions(triton=release))
 
 
+def test_a_name_that_a_server_would_cut_is_refused() -> None:
+    """Triton takes names as C strings: one with a NUL loads nowhere."""
+    artifact = handmade.record([rows("a\0b", DType.FLOAT32, 4)], [Y])
+    with pytest.raises(RecordError, match="NUL in its name"):
+        plan(artifact, model_name="m")
+
+
 def test_bfloat16_waits_for_its_release() -> None:
     """The ONNX Runtime backend takes it from 26.03 on (§5.2)."""
     artifact = handmade.record([rows("x", DType.BFLOAT16, 4)], [Y])
@@ -202,10 +209,21 @@ def test_settings_are_the_tuned_ones_unless_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [("aitune.record.1", "x"), ("key", ""), ("", "x"), ("optimization.graph.level", "9")]
+    "setting",
+    [
+        ("aitune.record.1", "x"),
+        ("key", ""),
+        ("", "x"),
+        ("optimization.graph.level", "9"),
+        ("intra_op_thread_count", "abc"),
+        ("inter_op_thread_count", "1" * 12),
+        ("execution_mode", "9"),
+        ("enable_mem_arena", "maybe"),
+        ("intra_op_threads_count", "4"),
+    ],
 )
 def test_a_setting_that_cannot_be_is_refused(setting: tuple[str, str]) -> None:
-    """Empty values end the load (§10), and the contract's key is taken."""
+    """Empty and unreadable values end the load (§5.4, §10), the contract's key is taken, a typing error is ignored."""
     with pytest.raises(UsageError, match="setting"):
         plan(batched(), model_name="m", options=PlanOptions(settings=(setting,)))
 
