@@ -35,7 +35,9 @@ def find_batch(asking: Asking) -> Hypothesis | None:
     best: Hypothesis | None = None
     for axes in _hypotheses(asking)[:_MAX_QUESTIONS]:
         tried = _ask(asking, axes)
-        if tried is not None and (best is None or tried.rank > best.rank):
+        if tried is None or (axes[0][1] > 0 and not tried.rank[0]):
+            continue  # a size changes with any axis; what does not lie first must behave like rows to be worth a try
+        if best is None or tried.rank > best.rank:
             best = tried
         if best is not None and best.rank == (True, 1.0):
             break
@@ -61,7 +63,8 @@ def _ask(asking: Asking, axes: tuple[Place, ...]) -> Hypothesis | None:
     sizes = asking.sizes(axes[0])
     seen = list(zip(sizes, asking.samples, asking.answers, strict=True))
     if len(set(sizes)) > 1:
-        return Hypothesis(axes=axes, grown=_grown(seen, axes[0][1]), keeps_rows=_keeps_rows(asking, axes))
+        rows = _rows(seen)
+        return Hypothesis(axes=axes, grown=_share(rows), keeps_rows=_keeps_rows(asking, axes, rows))
     symbol = Symbol(name="batch", axes=axes, seen=sizes, low=1, high=max(sizes), typical=sizes[0])
     runs = []
     for size in [size for size in (2, 3, 5) if size not in sizes][:2]:
@@ -71,35 +74,43 @@ def _ask(asking: Asking, axes: tuple[Place, ...]) -> Hypothesis | None:
             return None
         runs.append((size, given, answer))
     shapes = {tuple(tuple(tensor.shape) for tensor in answer) for _, _, answer in [seen[0], *runs]}
+    rows = _rows([seen[0], *runs])
     if len(shapes) == 1:
         return None
-    grown = _grown([seen[0], *runs], axes[0][1])
-    return Hypothesis(axes=axes, runs=tuple(runs), grown=grown, invented=True, keeps_rows=_keeps_rows(asking, axes))
+    keeps = _keeps_rows(asking, axes, rows)
+    return Hypothesis(axes=axes, runs=tuple(runs), grown=_share(rows), invented=True, keeps_rows=keeps)
 
 
-def _keeps_rows(asking: Asking, axes: tuple[Place, ...]) -> bool:
+def _rows(runs: Sequence[tuple[int, Tensors, Tensors]]) -> list[int | None]:
+    """Per output the first axis that has exactly one row per row of the batch, in every run."""
+    answers = [(size, answer) for size, _, answer in runs]
+    return [
+        next(
+            (
+                axis
+                for axis in range(min(answer[index].ndim for _, answer in answers))
+                if all(answer[index].shape[axis] == size for size, answer in answers)
+            ),
+            None,
+        )
+        for index in range(len(answers[0][1]))
+    ]
+
+
+def _share(rows: Sequence[int | None]) -> float:
+    return sum(row is not None for row in rows) / len(rows) if rows else 0.0
+
+
+def _keeps_rows(asking: Asking, axes: tuple[Place, ...], rows: Sequence[int | None]) -> bool:
     """Whether rows that go in backwards come out backwards, as steps of a sequence do not; where that can be asked."""
-    sizes, axis = asking.sizes(axes[0]), axes[0][1]
+    sizes, inputs = asking.sizes(axes[0]), dict(axes)
     widest = sizes.index(max(sizes))
-    inputs = {index for index, _ in axes}
-    given = [t.flip(axis) if i in inputs else t for i, t in enumerate(asking.samples[widest])]
+    given = [t.flip(inputs[index]) if index in inputs else t for index, t in enumerate(asking.samples[widest])]
     answer = asking.run(given)
     if answer is None:
         return True  # it takes rows in one order only, which says nothing about where they come out
     return all(
-        close(turned, plain.flip(axis))
-        for turned, plain in zip(answer, asking.answers[widest], strict=True)
-        if plain.ndim > axis and plain.shape[axis] == sizes[widest]
+        close(turned, plain.flip(row))
+        for turned, plain, row in zip(answer, asking.answers[widest], rows, strict=True)
+        if row is not None
     )
-
-
-def _grown(runs: Sequence[tuple[int, Tensors, Tensors]], axis: int) -> float:
-    """The share of the outputs that have exactly one row per row of the batch, on the same axis."""
-    outputs = range(len(runs[0][2]))
-    if not outputs:
-        return 0.0
-    good = [
-        all(answer[index].ndim > axis and answer[index].shape[axis] == size for size, _, answer in runs)
-        for index in outputs
-    ]
-    return sum(good) / len(good)

@@ -40,18 +40,38 @@ def first_runs(
     )
     for name, tensor in zip(names_of_outputs(results), answers[0], strict=True):
         dtype_of(tensor, f"output {name!r}")
+    _check_alike(names_of_outputs(results), answers, what)
     _check_steady(flat, before, what, state)
     notes = [f"forward changes input {names[index]!r} in place: the caller does not see that" for index in changed]
     notes += [f"forward changes buffer {name!r}: the exported model keeps no state between runs" for name in state]
     return flat, answers, (*notes, *hidden, *_not_numbers(flat.results, answers, what))
 
 
-def answer_or_none(flat: FlatModule, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
-    """The answer to flat tensors, None when the module refuses them."""
+def _check_alike(names: Sequence[str], answers: Sequence[Sequence[torch.Tensor]], what: str) -> None:
+    """Refuse answers that have another number of axes, or another element type, than the first."""
+    for number, answer in enumerate(answers):
+        for name, first, tensor in zip(names, answers[0], answer, strict=True):
+            if (first.ndim, first.dtype) != (tensor.ndim, tensor.dtype):
+                raise SourceError(
+                    f"{what} gives {name!r} as {_kind(first)} for sample 0 and as {_kind(tensor)} for sample {number}",
+                    hint="name the axis where forward squeezes, e.g. squeeze(-1) instead of squeeze()",
+                )
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} with {tensor.ndim} axes"
+
+
+def answer_or_none(
+    flat: FlatModule, tensors: Sequence[torch.Tensor], like: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...] | None:
+    """The answer to flat tensors; None when the module refuses them, or answers with other axes or element types."""
     try:
-        return answer_of(flat, tensors, "forward")
+        answer = answer_of(flat, tensors, "forward")
     except SourceError:
         return None
+    kinds = [(tensor.ndim, tensor.dtype) for tensor in answer]
+    return answer if kinds == [(tensor.ndim, tensor.dtype) for tensor in like] else None
 
 
 def answer_of(flat: FlatModule, tensors: Sequence[torch.Tensor], what: str) -> tuple[torch.Tensor, ...]:

@@ -130,7 +130,7 @@ def observe(
             template=flat_samples.template,
             samples=flat_samples.tensors,
             answers=answers,
-            run=lambda tensors: answer_or_none(flat, tensors),
+            run=lambda tensors: answer_or_none(flat, tensors, answers[0]),
             ranges=ranges,
             max_batch_size=max_batch_size,
         )
@@ -141,7 +141,7 @@ def observe(
             specs,
             _domains(specs, flat_samples, learned),
             [_shapes(specs, learned, "low"), _shapes(specs, learned, "typical")],
-            lambda tensors: answer_or_none(flat, tensors),
+            lambda tensors: answer_or_none(flat, tensors, answers[0]),
             device,
         )
     default_outputs = names_of_outputs(flat.results, names)

@@ -82,6 +82,13 @@ def test_steps_are_not_taken_for_rows(samples: Any) -> None:
     assert seen.batch_elsewhere == "axis 1 of input 'x' and axis 1 of output 'output'"
 
 
+def test_rows_may_come_out_on_another_axis() -> None:
+    """The mean over the steps of a sequence-first batch has its rows first."""
+    seen = observe(module(lambda self, x: x.cumsum(0).mean(0)), random_tensor(7, 2, 4))
+    assert shapes(seen) == {"x": (7, "batch", 4)}
+    assert seen.batch_elsewhere == "axis 1 of input 'x'"
+
+
 def test_inputs_without_a_batch_are_told_apart() -> None:
     """Anchors of an accidentally equal size do not grow with the batch (B03)."""
     seen = observe(
@@ -331,3 +338,18 @@ def test_value_ranges_come_from_the_samples() -> None:
 def test_numpy_samples_are_taken() -> None:
     """Tokenisers return arrays as well."""
     assert shapes(observe(nn.Linear(4, 3), {"input": np.zeros((2, 4), np.float32)})) == {"input": ("batch", 4)}
+
+
+def test_an_axis_that_is_squeezed_away_fixes_the_batch() -> None:
+    """At another batch the answer has an axis more: that is no answer."""
+    seen = observe(module(lambda self, x: x.squeeze(0).cumsum(-1)), random_tensor(1, 4))
+    assert shapes(seen) == {"x": (1, 4)}
+
+
+def test_answers_of_different_rank_are_refused_with_advice() -> None:
+    """A bare squeeze drops the batch when it is 1."""
+    with pytest.raises(
+        SourceError, match="'output' as float32 with 1 axes for sample 0 and as float32 with 2 axes"
+    ) as e:
+        observe(module(lambda self, x: x.squeeze()), [random_tensor(1, 4), random_tensor(3, 4)])
+    assert "squeeze(-1)" in e.value.hint
