@@ -38,5 +38,10 @@ def _spec(port: Port, side: str) -> TensorSpec:
         )
     if 0 in port.shape:
         raise SourceError(f"{what} declares the shape {port.shape}, which holds no values")
-    dims = tuple(dim if isinstance(dim, int) or (dim and dim.strip()) else None for dim in port.shape)
+    dims = tuple(dim if isinstance(dim, int) or _names(dim) else None for dim in port.shape)
     return TensorSpec(port.name, port.dtype, dims)
+
+
+def _names(dim: str | None) -> bool:
+    """Whether it is a symbol; some exporters write ``"?"`` for every size they do not know."""
+    return bool(dim and dim.strip(" ?"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tuning_fakes import interface
 
 from aitune.errors import SourceError, UsageError
 from aitune.records import DType, TensorSpec
@@ -155,3 +156,10 @@ def test_a_blank_symbol_is_an_unnamed_axis() -> None:
     """Some exporters write an empty name."""
     port = Port(name="x", dtype=DType.INT8, shape=("", "n", 3, None))
     assert tensor_specs([port], "input")[0].shape == (None, "n", 3, None)
+
+
+def test_a_question_mark_is_no_symbol() -> None:
+    """Some exporters write it for every size they do not know, which does not make them equal."""
+    face = interface({"x": ("?", 3, "?", " ")}, {"y": ("?", "n")})
+    assert tensor_specs(face.inputs, "input")[0].shape == (None, 3, None, None)
+    assert tensor_specs(face.outputs, "output")[0].shape == (None, "n")
