@@ -153,8 +153,8 @@ def reports(bench_of_zoo) -> dict[str, ModelReport]:
 
 
 def test_the_full_level_is_no_false_alarm_either(bench_of_zoo) -> None:
-    """All that it asks on top, on two models with free axes."""
-    for model in validate(bench_of_zoo.repository, models=["free_axis", "lookup"], level="full").models:
+    """All that it asks on top, on a model with a free axis; a healthy model of another kind is among the mutants."""
+    for model in validate(bench_of_zoo.repository, models=["lookup"], level="full").models:
         statuses = {check.name: check.status for check in model.checks}
         assert {statuses[name] for name in THOROUGH} == {"pass"}, model
 
