@@ -11,6 +11,7 @@ aitune.errors.SourceError: model 'missing.onnx' does not exist
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from aitune.onnx.names import rename_values, repair_duplicates
     from aitune.onnx.reading import describe, read_interface
     from aitune.onnx.session import OnnxRunner
+
+# From 1.32 on, onnxruntime reports its use to its maker and keeps a device id in the user's cache, unless this is set
+# before it is imported. Measuring someone's model must not; who wants it sets the variable.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "OnnxCandidate",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 _PACKAGE = "aitune_onnxruntime_backend"
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime 1.32 and later reports its use, unless told not to
 
 
 def _package() -> ModuleType:
