@@ -77,7 +77,8 @@ class BuildCache:
             return "a plan is bound to its GPU"
         unseen = [*watch.unseen, *(f"native code of {name}" for name in watch.strangers())]
         if unseen:
-            return f"what decided it was not seen: {', '.join(unseen)}"
+            more = f" and {len(unseen) - 2} more" if len(unseen) > 2 else ""
+            return f"nobody can tell whether it depends on {', '.join(unseen[:2])}{more}"
         files = _states(self._dependencies(artifact, watch))
         late = [
             path for path, state in files.items() if state and max(state[1], state[2]) / 1e9 > self._started_s - _RACY_S

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["validate_command"]
 
-_COLORS = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "blue"}
+_COLORS = {"ok": "green", "pass": "green", "warn": "yellow", "fail": "red", "skip": "blue"}
 
 
 @click.command("validate")
@@ -97,8 +97,8 @@ def _print(report: ValidationReport, console: Console) -> None:
 
 def _colored(line: str, console: Console) -> str:
     """A line of the report with the colour of its status, on a terminal that wants colours."""
-    match = re.match(r"(  )(pass|warn|fail|skip)(?= )|(.*: )(pass|warn|fail)$", line)
+    match = re.match(r"(  )(ok|WARN|FAIL|skip)(?= )|(.*: )(pass|warn|fail)$", line)
     if match is None:
         return line
     before, status = match.group(1) or match.group(3), match.group(2) or match.group(4)
-    return before + console.style(status, fg=_COLORS[status]) + line[match.end() :]
+    return before + console.style(status, fg=_COLORS[status.lower()]) + line[match.end() :]

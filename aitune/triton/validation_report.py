@@ -46,9 +46,9 @@ def to_text(report: ValidationReport, *, verbose: bool = False) -> str:
         title = f"{model.name} version {model.version}" if model.version else model.name
         lines.append(f"{title}: {model.status}")
         for check in model.checks:
-            lines.append(f"  {_MARKS[check.status]:<4}  {check.name:<12} {check.detail}")
+            lines.append(f"  {_MARKS[check.status]:<4}  {check.name:<13} {check.detail}")
             if verbose and len(check.notes) > 1:
-                lines += [f"        {'':<12} - {note}" for note in check.notes]
+                lines += [f"        {'':<13} - {note}" for note in check.notes]
     software = ", ".join(f"{name} {value}" for name, value in proved_lines(report.proved_by))
     lines.append(f"{summary(report)} ({software})")
     return "\n".join(lines) + "\n"

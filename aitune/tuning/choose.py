@@ -223,7 +223,9 @@ class _Contest:
     def _reason(self, winner: str, certain: bool, rows: int, times_s: Mapping[str, Sequence[float]]) -> str:
         best = self.ledger.measured[Point(winner, rows)]
         what = f"a batch of {rows}" if rows > 1 else "one request"
-        speed = f"{winner!r} answers {what} in {best.p50_us:.4g} us ({best.throughput_per_s:.4g} per second)"
+        speed = (
+            f"{winner!r} answers {what} in {best.p50_us / 1e3:.2f} ms ({best.throughput_per_s:,.1f} rows per second)"
+        )
         if len(times_s) == 1:  # nothing to be uncertain about
             return f"{speed}, the only candidate" + (" that may win" if len(self.order) > 1 else "")
         if too_few(times_s):
