@@ -58,7 +58,7 @@ def test_only_a_failure_is_a_failure() -> None:
 def test_the_text_has_a_line_for_each_check() -> None:
     """Notes only when asked for."""
     found = report(check("ready", "pass"), check("config", "fail", "differs", "one", "two"))
-    assert "  FAIL  config       differs\n" in to_text(found)
+    assert "  FAIL  config        differs\n" in to_text(found)
     assert "- two" not in to_text(found)
     assert "- two" in to_text(found, verbose=True)
     assert to_text(found).endswith("1 model version: 0 pass, 0 warn, 1 fail (backend aitune-python, Triton 2.51.0)\n")
