@@ -205,7 +205,9 @@ def test_a_model_that_does_not_batch_is_measured_as_it_is() -> None:
     clock = FakeClock()
     found = chosen(clock, timed(clock, lambda _: 0.1), batched=False)
     assert found.max_batch_size is None
-    assert found.tuning.reason == "'default' answers one request in 100.00 ms (10.0 rows per second), the only candidate"
+    assert (
+        found.tuning.reason == "'default' answers one request in 100.00 ms (10.0 rows per second), the only candidate"
+    )
 
 
 def test_every_measurement_has_its_numbers() -> None:
