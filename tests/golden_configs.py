@@ -57,7 +57,7 @@ def by_hand() -> Plan:
 
 def nasty() -> Plan:
     """Names that look like syntax, in the config and in its comments."""
-    inputs = (rows('a "quoted" # name', DType.FLOAT32, "line\nbreak"), rows("it's é \x00", DType.FLOAT32, 2))
+    inputs = (rows('a "quoted" # name', DType.FLOAT32, "line\nbreak"), rows("it's é \x01", DType.FLOAT32, 2))
     reason = "output 'y\n}' has no rows"
     proof = handmade.evidence(inputs, batched=False, reason=reason)
     return plan(handmade.record(inputs, [whole("y\n}")], proof=proof), model_name="nasty")
