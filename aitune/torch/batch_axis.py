@@ -25,9 +25,9 @@ class Hypothesis:
     keeps_rows: bool = True
 
     @property
-    def rank(self) -> tuple[bool, float]:
-        """How likely it is the batch: rows in another order come out in that order, and outputs have as many."""
-        return self.keeps_rows and self.grown > 0, self.grown
+    def rank(self) -> tuple[float, bool]:
+        """How likely it is the batch: outputs have as many rows, and rows in another order come out in that order."""
+        return self.grown, self.keeps_rows
 
 
 def find_batch(asking: Asking) -> Hypothesis | None:
@@ -35,11 +35,11 @@ def find_batch(asking: Asking) -> Hypothesis | None:
     best: Hypothesis | None = None
     for axes in _hypotheses(asking)[:_MAX_QUESTIONS]:
         tried = _ask(asking, axes)
-        if tried is None or (axes[0][1] > 0 and not tried.rank[0]):
+        if tried is None or (axes[0][1] > 0 and not (tried.grown > 0 and tried.keeps_rows)):
             continue  # a size changes with any axis; what does not lie first must behave like rows to be worth a try
         if best is None or tried.rank > best.rank:
             best = tried
-        if best is not None and best.rank == (True, 1.0):
+        if best is not None and best.rank == (1.0, True):
             break
     return best
 
