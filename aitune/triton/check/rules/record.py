@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from aitune.errors import RecordError
@@ -18,6 +19,7 @@ from aitune.triton.check.tokens import END, Tokenizer
 __all__ = ["RECORD", "read_record", "recorded_interface", "stale"]
 
 RECORD = "aitune.json"
+_CONTRACT = "aitune.record."  # stated here too: aitune.triton.contract brings numpy, and checking starts without
 
 
 def read_record(model: Model, version: Version) -> Iterator[Finding]:
@@ -65,14 +67,36 @@ def recorded_interface(document: Document) -> Interface:
 
 
 def stale(model: Model, version: Version) -> Iterator[Finding]:
-    """A4: the config is the one this version was published with."""
+    """A4: the config is the one this version was published with, and its contract names the weights that lie there."""
     document = version.document
-    if document is None or document.config is None or model.source is None:
+    if document is None or model.source is None:
+        return
+    claimed = _claimed(model, version.number)
+    if claimed and claimed != document.artifact.identity:
+        message = (
+            f"the config promises weights {claimed[:12]} as version {version.number}, "
+            f"{document.artifact.identity[:12]} lie there: version directories were exchanged"
+        )
+        yield model.at_file(ERROR, "A4", model.file.partition("/")[2], message, "publish again, or roll back")
+        return
+    if document.config is None:
         return
     if _words(model.source) != _words(Source("", document.config)):
         message = f"the config differs from the one version {version.number} was published with: nobody proved this one"
         fix = "publish again, or validate it against a running server"
         yield model.at_file(WARNING, "A4", model.file.partition("/")[2], message, fix)
+
+
+def _claimed(model: Model, number: int) -> str:
+    """The fingerprint that the config's contract gives this version, ``""`` when it gives none."""
+    entry = model.config.map("parameters").get(f"{_CONTRACT}{number}")
+    value = None if entry is None else entry.message("value")
+    try:
+        contract = json.loads(value.text("string_value")) if value is not None else None
+    except ValueError:
+        return ""
+    identity = contract.get("identity") if isinstance(contract, dict) else None
+    return identity if isinstance(identity, str) else ""
 
 
 def _words(source: Source) -> list[str]:

@@ -50,6 +50,20 @@ def test_the_record_decides_without_anyone_reading_the_model(repository: Reposit
     assert told(repository, read_interface=None) == [("warning", "A4"), ("error", "R223")]
 
 
+def test_exchanged_versions_are_an_error(repository: Repository) -> None:
+    """A4: the contract in the config names other weights than those of the version; a server would serve them."""
+    write(repository, ONNXArtifact, b"onnx", None)
+    right = hashlib.sha256(b"onnx").hexdigest()
+    for identity, expected in ((right, []), ("1" * 64, [("error", "A4")])):
+        contract = (
+            f'parameters {{ key: "aitune.record.1" value {{ string_value: \'{{"identity":"{identity}"}}\' }} }}\n'
+        )
+        repository.file("m/config.pbtxt", CONFIG + contract)
+        assert told(repository, read_interface=None) == expected
+    repository.file("m/config.pbtxt", CONFIG + 'parameters { key: "aitune.record.1" value { string_value: "{" } }\n')
+    assert told(repository, read_interface=None) == []
+
+
 def test_the_model_is_asked_before_the_record_refuses(repository: Repository) -> None:
     """The record does not know overridable initializers; the file does."""
     write(repository, ONNXArtifact, b"onnx", None)
