@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.shared_memory import SharedMemory
@@ -17,6 +18,7 @@ from aitune.triton.datatypes import dtype_of_wire, wire_type
 
 __all__ = ["infer_shared"]
 
+_PATIENCE_S = 5.0
 _FOLDER = Path("/dev/shm")  # noqa: S108  # where the system keeps it; nothing is written there by path
 
 
@@ -66,6 +68,20 @@ def _place(
     return SharedTensor(name=name, datatype=datatype, shape=shape, region=memory.name, offset=offset, nbytes=nbytes)
 
 
+def _forget(client: Client, region: str) -> None:
+    """Let the server close a region; its last answer may be here before the server has let go of the request."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            client.unshare(region)
+        except ServerError as error:
+            if "in use" not in error.message or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
 @contextmanager
 def _region(client: Client, nbytes: int) -> Iterator[SharedMemory]:
     """Memory that the server knows, under the same name on both sides; forgotten and freed after the block."""
@@ -80,7 +96,7 @@ def _region(client: Client, nbytes: int) -> Iterator[SharedMemory]:
         try:
             yield memory
         finally:
-            client.unshare(memory.name)
+            _forget(client, memory.name)
     finally:
         memory.close()
         memory.unlink()
