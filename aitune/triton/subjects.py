@@ -36,6 +36,7 @@ class Published:
         edits: Where config.pbtxt is no longer what it was when this version was published.
         siblings: Records of all versions of the model, by version.
         served: The versions that the config asks the server to serve, as far as it names them.
+        record_trouble: Why there is no record of this version, ``""`` when there is one.
     """
 
     config: Any
@@ -43,6 +44,7 @@ class Published:
     edits: tuple[str, ...] = ()
     siblings: Mapping[str, Artifact] = field(default_factory=dict)
     served: tuple[str, ...] = ()
+    record_trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from aitune.errors import RepositoryError, UsageError
 from aitune.triton.client_errors import EndpointRestricted, ModelAbsent, ModelNotReady
 from aitune.triton.client_records import IndexEntry
+from aitune.triton.layout import RECORD
 from aitune.triton.normalisation import compare
 from aitune.triton.repository import PublishedModel, Repository
 from aitune.triton.schema import parse_config
@@ -179,7 +180,14 @@ def _published(model: PublishedModel, version: str) -> Published | None:
         edits=_edits(model) if version == str(model.current) else (),
         siblings=documents,
         served=tuple(map(str, model.served)),
+        record_trouble="" if version in documents else _record_trouble(model, version),
     )
+
+
+def _record_trouble(model: PublishedModel, version: str) -> str:
+    """Why a version has no record."""
+    number = int(version) if version.isdecimal() else -1
+    return model.record_problems.get(number, f"{version}/{RECORD} is not there")
 
 
 def _edits(model: PublishedModel) -> tuple[str, ...]:

@@ -162,6 +162,21 @@ def test_a_record_that_lies_is_not_promoted(linear: Path, tmp_path: Path) -> Non
         build(Request(source=str(tmp_path / "absent.json")), tmp_path / "production")
 
 
+def test_a_lost_or_spoiled_record_is_told_by_its_reason(linear: Path, tmp_path: Path) -> None:
+    """``validate`` warns of it: what was proved can no longer be told."""
+    from aitune.triton import Repository
+    from aitune.triton.targets import _published
+
+    build(Request(source=str(linear), tune=False), tmp_path / "repository")
+    record = tmp_path / "repository" / "linear" / "1" / "aitune.json"
+    for spoil, reason in ((lambda: record.write_text("{", encoding="utf-8"), "not JSON"), (record.unlink, "not there")):
+        spoil()
+        published = _published(Repository(tmp_path / "repository").model("linear"), "1")
+        assert published is not None
+        assert published.artifact is None
+        assert reason in published.record_trouble
+
+
 def test_samples_of_a_file_or_a_function_replace_those_of_the_source(linear: Path, tmp_path: Path) -> None:
     """Ranges come from them, and a wrong form is refused."""
     np.savez(tmp_path / "samples.npz", **{"x#0": np.zeros((1, 4), np.float32), "x#1": np.ones((3, 4), np.float32)})

@@ -51,6 +51,9 @@ def check_record(context: Context) -> CheckResult:
         why = "no aitune.record in the config" if subject.source == "config" else "the served config carries no record"
         return skipped("record", why) if subject.source == "config" else failed("record", why)
     if subject.artifact is None:
+        trouble = "" if subject.published is None else subject.published.record_trouble
+        if trouble:
+            return warned("record", f"read from the server, for the repository has none: {trouble}")
         return passed("record", f"read from the server: {_short(subject.claimed.identity)}")
     expected = contract_of(subject.artifact)
     if subject.claimed == expected:

@@ -94,6 +94,14 @@ def test_a_record_can_be_read_from_the_server_alone(stage) -> None:
     assert (result.status, result.detail) == ("pass", "read from the server: aaaaaaaaaaaa")
 
 
+def test_a_record_that_is_gone_from_the_repository_is_a_warning(stage) -> None:
+    """The server still has its contract, but the proof of the repository is lost."""
+    stage.published = replace(stage.published, artifact=None, record_trouble="1/aitune.json is not there")
+    result = CHECKS["record"](stage.context())
+    assert result.status == "warn"
+    assert "1/aitune.json is not there" in result.detail
+
+
 def metadata_mutants():
     """Ways for metadata to differ, with what must be said."""
 
