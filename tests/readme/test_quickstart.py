@@ -25,5 +25,5 @@ def test_the_quickstart_builds_validates_and_measures_minilm(tmp_path: Path) -> 
     assert record["artifact"]["evidence"]["batching"]["verdict"] == "batched"
     config = (tmp_path / "model_repository/minilm/config.pbtxt").read_text(encoding="utf-8")
     assert "max_batch_size: 0" not in config
-    report = next((tmp_path / "report").glob("*.json"))
-    assert json.loads(report.read_text(encoding="utf-8"))["points"][0]["throughput_per_s"] > 0
+    report = json.loads((tmp_path / "report" / "perf.json").read_text(encoding="utf-8"))
+    assert report["points"][0]["throughput_per_s"] > 0
