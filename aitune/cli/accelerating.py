@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from aitune.cli.console import chained
 
 if TYPE_CHECKING:
     from aitune.plan_source import PlanRequest
 
 __all__ = ["accelerator_options", "plan_options", "plan_request", "serving_choices"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-plan_options = _chain(
+plan_options = chained(
     click.option(
         "--artifact",
         "artifact_format",
@@ -64,7 +55,7 @@ plan_options = _chain(
     ),
 )
 
-accelerator_options = _chain(
+accelerator_options = chained(
     click.option(
         "--accelerator", type=click.Choice(["tensorrt"]), help="Let ONNX Runtime build TensorRT engines on the server."
     ),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aitune.cli.accelerating import accelerator_options, plan_options, plan_request, serving_choices
-from aitune.cli.console import Console, common_options, table
+from aitune.cli.console import Console, chained, common_options, table
 from aitune.cli.shapes import SHAPE, collect
 from aitune.cli.tuning import candidate_table, tuning_fields, tuning_options, write_report
 from aitune.cli.values import LARGEST_SIZE, PATH
@@ -22,24 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["build_command", "inspect_command", "render_command"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 SOURCE_HELP = """SOURCE is model.onnx, model.plan, model.pt2 (of torch.export), path/file.py:function,
 package.module:function (the function returns the module and its samples) or the aitune.json of an artifact."""
 
 
-def _chain(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several option decorators as one, shown in this order."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-source_options = _chain(
+source_options = chained(
     click.argument("source"),
     click.option("-m", "--model", help="Name in the repository; by default the function's or the file's name."),
     click.option(
@@ -71,7 +59,7 @@ source_options = _chain(
     plan_options,
 )
 
-serving_options = _chain(
+serving_options = chained(
     click.option(
         "--target",
         type=click.Choice(["auto", "cpu", "gpu"]),

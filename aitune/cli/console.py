@@ -196,6 +196,17 @@ def common_options(*formats: str) -> Callable[[F], F]:
     return decorate
 
 
+def chained(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several option decorators as one, shown in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     """Rows in aligned columns, two blanks apart.
 

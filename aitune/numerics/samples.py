@@ -7,8 +7,6 @@ The bytes stand in ``aitune_samples.bin`` beside the artifact; what lies where s
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from aitune.numerics.dtypes import Array
 from aitune.numerics.wire import from_wire, to_wire
 from aitune.records import Artifact, TensorSpec
 from aitune.records.evidence import SAMPLE_LABELS, Sample, SampleFile, SampleTensor
+from aitune.records.fingerprints import write_atomically
 
 __all__ = ["MAX_SAMPLE_BYTES", "SAMPLE_FILE_NAME", "Request", "read_sample", "read_samples", "write_samples"]
 
@@ -87,7 +86,7 @@ def write_samples(
         kept.append(Sample(label=request.label, origin=request.origin, inputs=sent, outputs=received))
     if not kept:
         return None
-    _write(folder / name, bytes(content))
+    write_atomically(folder / name, bytes(content))
     return SampleFile(name=name, fingerprint=hashlib.sha256(content).hexdigest(), samples=tuple(kept))
 
 
@@ -137,19 +136,6 @@ def _append(content: bytearray, side: Iterable[tuple[str, bytes, tuple[int, ...]
         placed.append(SampleTensor(name=name, shape=shape, offset=len(content), nbytes=len(data)))
         content += data
     return tuple(placed)
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path, artifact: Artifact) -> bytes:

@@ -6,8 +6,6 @@ Weights in other files stay where they are: nothing here reads them, and the fil
 from __future__ import annotations
 
 import itertools
-import os
-import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from aitune.errors import SourceError, UsageError
 from aitune.onnx.opening import opened
-from aitune.records.fingerprints import sync_folder
+from aitune.records.fingerprints import write_atomically
 
 __all__ = ["rename_values", "repair_duplicates"]
 
@@ -103,18 +101,7 @@ def _load(path: Path) -> Any:
 
 def _write(path: Path, model: Any) -> None:
     """Replace the file: at any moment it is the old one or the complete new one."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-            file.write(model.SerializeToString())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    write_atomically(path, model.SerializeToString(), mode=path.stat().st_mode & 0o777)
 
 
 def _check_names(path: Path, boundary: list[str], names: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["copy_hashed", "fingerprint_file", "stage_copy", "sync_folder"]
+__all__ = ["copy_hashed", "fingerprint_file", "stage_copy", "sync_folder", "write_atomically"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -85,6 +85,32 @@ def copy_hashed(source: Path, destination: Path, check: Callable[[str], None]) -
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(destination.parent)
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write a file: at any moment it is the old one or the complete new one, flushed to the disk.
+
+    Args:
+        path: Where to; its folder must exist.
+        data: All of it.
+        mode: Permissions; what the umask leaves of 0666 when None.
+
+    Raises:
+        OSError: If writing fails; nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def _write_all(descriptor: int, chunk: bytes) -> None:

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from aitune.errors import SourceError, UnavailableError, UsageError
+from aitune.records.fingerprints import write_atomically
 from aitune.records.plans import Profile
 from aitune.tensorrt.cuda import compute_capability, device_problem
-from aitune.tensorrt.files import write_bytes
 from aitune.tensorrt.library import (
     capability_names,
     flag,
@@ -168,4 +168,4 @@ def _store_timings(config: Any, cache: Path) -> None:
         warnings.simplefilter("ignore", DeprecationWarning)
         data = bytes(config.get_timing_cache().serialize())
     cache.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(cache, data)
+    write_atomically(cache, data)

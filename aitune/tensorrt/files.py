@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import tempfile
 from pathlib import Path
 
 from aitune.errors import UsageError
-from aitune.records.fingerprints import sync_folder
 
-__all__ = ["copy_beside", "make_workspace", "write_bytes"]
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file beside its place, flush it, and rename it there.
-
-    Raises:
-        OSError: If writing fails; nothing is left behind.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+__all__ = ["copy_beside", "make_workspace"]
 
 
 def copy_beside(name: str, origin: Path, target: Path) -> bool:

@@ -11,11 +11,12 @@ from typing import Any
 
 from aitune.errors import SourceError, UsageError
 from aitune.records.artifact import ONNXArtifact, TensorRTPlanArtifact
+from aitune.records.fingerprints import write_atomically
 from aitune.records.plans import PlanFacts, PlanTensor, Profile
 from aitune.tensorrt.building import make_config, resolve_capability, serialize, wants_strong_types
 from aitune.tensorrt.cuda import device_problem
 from aitune.tensorrt.engine import engine_facts, inspect_engine, open_engine
-from aitune.tensorrt.files import make_workspace, write_bytes
+from aitune.tensorrt.files import make_workspace
 from aitune.tensorrt.header import read_header
 from aitune.tensorrt.library import load_tensorrt, package_of
 from aitune.tensorrt.messages import logger_of
@@ -80,7 +81,7 @@ def build(
     profiles = _profiles(artifact, options, tensors)
     config = make_config(trt, builder, options, capability)
     plan = make_workspace(workspace) / PLAN_FILE
-    write_bytes(plan, serialize(trt, builder, network, config, profiles, options.timing_cache))
+    write_atomically(plan, serialize(trt, builder, network, config, profiles, options.timing_cache))
     progress.done()
     facts = _facts(trt, plan, capability, options, profiles, tensors)
     provenance = _provenance(artifact, facts, options, network, time.monotonic() - began)

@@ -143,7 +143,7 @@ def test_a_repair_is_atomic(build: Write, monkeypatch: pytest.MonkeyPatch) -> No
     def fail(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("aitune.onnx.names.os.replace", fail)
+    monkeypatch.setattr("aitune.records.fingerprints.os.replace", fail)
     with pytest.raises(OSError, match="No space left"):
         repair_duplicates(path)
     assert path.read_bytes() == before

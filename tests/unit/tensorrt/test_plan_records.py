@@ -12,10 +12,11 @@ import pytest
 from aitune.errors import ArtifactIntegrityError, BatchingError, SourceError, UsageError
 from aitune.records import DType, ONNXArtifact, TensorRTPlanArtifact, TunedTensorSpec
 from aitune.records.codec import Document, dumps_document
+from aitune.records.fingerprints import write_atomically
 from aitune.records.plans import PlanFacts, Profile, ProfileRange
 from aitune.tensorrt import bundle, describe, tune
 from aitune.tensorrt.bundling import parse_capability
-from aitune.tensorrt.files import make_workspace, write_bytes
+from aitune.tensorrt.files import make_workspace
 from aitune.tensorrt.options import BuildOptions
 from aitune.tensorrt.reading import find_record, profile_ranges
 
@@ -176,12 +177,12 @@ def test_choices_about_a_plan_make_sense(given: dict[str, Any], message: str) ->
 
 def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
     """Nothing is left behind when writing fails."""
-    write_bytes(tmp_path / "a", b"one")
-    write_bytes(tmp_path / "a", b"two")
+    write_atomically(tmp_path / "a", b"one")
+    write_atomically(tmp_path / "a", b"two")
     assert (tmp_path / "a").read_bytes() == b"two"
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
-        write_bytes(tmp_path / "folder", b"x")
+        write_atomically(tmp_path / "folder", b"x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
 
 
