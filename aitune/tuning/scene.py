@@ -61,10 +61,13 @@ class _Stopped(Exception):
         )
 
 
-def count_runs(label: str, sizes: Sequence[int]) -> int:
-    """How many runs a scene takes when nothing stops it: every size twice and permuted, and the rows alone."""
+def count_runs(label: str, sizes: Sequence[int], between: Sequence[int] = ()) -> int:
+    """How many runs a scene takes when nothing stops it.
+
+    Every size twice and permuted, the rows alone, and the sizes between once.
+    """
     alone = {row for size in sizes if size > 1 for row in _chosen(label, size)}
-    return 2 * len(sizes) + sum(size > 1 for size in sizes) + len(alone)
+    return 2 * len(sizes) + sum(size > 1 for size in sizes) + len(alone) + len(between)
 
 
 def _chosen(label: str, size: int) -> list[int]:
@@ -81,13 +84,17 @@ class Scene:
         label: Which shape: ``"typical"``, ``"smallest"`` or ``"largest"``.
         shapes: Shape of one row of each input, first axis 1.
         sizes: Batch sizes, ascending from 1.
+        between: Further sizes below the largest, each run once: its rows against those that were run alone anyway.
     """
 
-    def __init__(self, subject: Subject, label: str, shapes: Shapes, sizes: Sequence[int]) -> None:
+    def __init__(
+        self, subject: Subject, label: str, shapes: Shapes, sizes: Sequence[int], between: Sequence[int] = ()
+    ) -> None:
         self._subject = subject
         self._label = label
         self._shapes = shapes
         self._sizes = tuple(sizes)
+        self._between = tuple(between)
         self._rows = subject.requests(shapes, self._sizes[-1])
         self._alone: dict[int, Tensors] = {}
         self._found: dict[tuple[str, str], Agreement] = {}
@@ -100,6 +107,8 @@ class Scene:
         try:
             for size in order:
                 self._try(size)
+            for size in self._between:
+                self._try_once(size)
         except _Stopped as stopped:
             self._stopped = stopped.trial
             return stopped.trial.detail
@@ -110,11 +119,13 @@ class Scene:
         if self._stopped is not None:
             return [self._stopped]
         at = f"at the {self._label} shape"
-        rows = Trial(check="rows", batch_sizes=self._sizes, passed=True, detail=f"{at}: {_CHECKS['rows']}")
+        every = tuple(sorted({*self._sizes, *self._between}))
+        rows = Trial(check="rows", batch_sizes=every, passed=True, detail=f"{at}: {_CHECKS['rows']}")
+        sizes = {"repeat": self._sizes, "independence": every[1:], "permutation": self._sizes[1:]}
         return [rows] + [
             Trial(
                 check=check,
-                batch_sizes=tuple(size for size in self._sizes if size > 1 or check == "repeat"),
+                batch_sizes=sizes[check],
                 tensor=tensor,
                 passed=True,
                 detail=f"{at}, {_CHECKS[check]}: {found.detail}",
@@ -139,8 +150,14 @@ class Scene:
             self._note("repeat", spec, size, found, f"two equal runs of batch {size} differ in output {spec.name!r}")
         del again
         if size > 1:
-            self._demand_independent(answer, size)
+            self._demand_independent(answer, size, _chosen(self._label, size))
             self._demand_permutable(batch, answer, size)
+
+    def _try_once(self, size: int) -> None:
+        """The question that says most, for one run: whether the rows are what they are alone."""
+        answer = self._run({name: array[:size] for name, array in self._rows.items()}, size)
+        self._demand_rows(answer, size)
+        self._demand_independent(answer, size, sorted(row for row in self._alone if row < size))
 
     def _run(self, batch: Tensors, size: int) -> Tensors:
         self._subject.progress.advance()
@@ -178,9 +195,8 @@ class Scene:
                 )
                 raise _Stopped("finite", spec.name, size, reason)
 
-    def _demand_independent(self, answer: Tensors, size: int) -> None:
-        """Row i of the batch is row i alone."""
-        chosen = _chosen(self._label, size)
+    def _demand_independent(self, answer: Tensors, size: int, chosen: Sequence[int]) -> None:
+        """Row i of the batch is row i alone, for the chosen rows."""
         for spec in self._subject.outputs:
             alone = [self._row_alone(row)[spec.name] for row in chosen]
             odd = next((row for row, one in zip(chosen, alone, strict=True) if one.shape != alone[0].shape), None)

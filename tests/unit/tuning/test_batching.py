@@ -14,6 +14,7 @@ from aitune.numerics import Array
 from aitune.records import DType, TensorSpec
 from aitune.records.evidence import Batching, InputDomain
 from aitune.tuning import batch_sizes, prove_batching, resolve_ranges, stops_batching
+from aitune.tuning.batching import sizes_between
 
 F32 = DType.FLOAT32
 X = TensorSpec("x", F32, ("batch", 4))
@@ -108,6 +109,34 @@ def test_a_model_whose_rows_are_not_independent_is_refused(case: str) -> None:
     assert [trial.passed for trial in verdict.evidence] == [False]
 
 
+@pytest.mark.parametrize(
+    ("largest", "size"), [(8, 4), (8, 6), (8, 7), (16, 8), (5, 4), (64, 4), (64, 16), (64, 32), (200, 128)]
+)
+def test_a_model_that_couples_rows_at_one_size_only_is_refused(largest: int, size: int) -> None:
+    """Sizes up to eight and powers of two are what a server forms, so each of them is run."""
+    verdict = prove(lambda x: x + x.mean(0) if len(x) == size else x, max_batch_size=largest)
+    assert f"depends on the other rows in a batch of {size}" in verdict.reason
+
+
+def test_a_model_that_couples_four_rows_of_long_sequences_is_refused() -> None:
+    """The smallest size that a prime cannot stand for is tried at every shape."""
+
+    def coupled(ids: Array) -> Array:
+        values = ids.astype(np.float32)
+        return values - values.mean(0) if ids.shape == (4, 32) else values
+
+    bounds = {"min_shapes": {"ids": (1, 2)}, "max_shapes": {"ids": (8, 32)}}
+    assert "in a batch of 4" in prove(coupled, (IDS,), domain=(0, 99), **bounds).reason
+
+
+@pytest.mark.parametrize("largest", [4, 8, 16, 32, 64, 128, 1024])
+def test_the_sizes_between_cost_little(largest: int) -> None:
+    """Rows run, which is what time is spent on, grow by less than half."""
+    sizes = batch_sizes(largest)
+    known = 3 * sum(sizes) + min(largest, 32)
+    assert sum(sizes_between(largest, sizes)) < known / 2
+
+
 HIDDEN: dict[str, tuple[Callable[..., Array], str]] = {
     "rows above a threshold": (lambda x: x[x.sum(1) >= 0], r"output 'y' has \d rows for batch \d"),
     "rows that are not padding": (lambda x: x[np.abs(x).sum(1) > 0], r"output 'y' has \d rows for batch \d"),
@@ -155,7 +184,7 @@ def test_a_model_with_independent_rows_is_proved(case: str) -> None:
     """Row-wise models batch, also with the rounding noise that batched kernels have."""
     verdict = prove(PROVED[case])
     assert verdict.proved, verdict.reason
-    assert verdict.reason.startswith("every row of a batch of 1, 2, 3, 5 and 8 is answered as if it were alone")
+    assert verdict.reason.startswith("every row of a batch of 1 to 8 is answered as if it were alone")
 
 
 def test_the_proof_tells_a_batch_from_a_sequence_of_the_same_length() -> None:
@@ -208,8 +237,10 @@ def test_evidence_names_sizes_checks_and_numbers() -> None:
     usual = {("rows", ""), ("repeat", "y"), ("independence", "y"), ("permutation", "y")}
     assert set(checks) == usual | {(f"signed {check}", tensor) for check, tensor in usual}
     assert checks["signed rows", ""].batch_sizes == (1, 2, 3)
-    assert checks["rows", ""].batch_sizes == (1, 2, 3, 5, 8)
-    assert checks["independence", "y"].batch_sizes == (2, 3, 5, 8)
+    assert checks["rows", ""].batch_sizes == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert checks["independence", "y"].batch_sizes == (2, 3, 4, 5, 6, 7, 8)
+    assert checks["repeat", "y"].batch_sizes == (1, 2, 3, 5, 8)
+    assert checks["permutation", "y"].batch_sizes == (2, 3, 5, 8)
     assert "largest difference" in checks["independence", "y"].detail
 
 
