@@ -58,6 +58,11 @@ class History:
         self._descriptor = descriptor
         self.exclusive = exclusive
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever noted: the file is there for its lock only."""
+        return os.fstat(self._descriptor).st_size == 0
+
     def events(self) -> tuple[Event, ...]:
         """Everything that was noted, oldest first."""
         size = os.fstat(self._descriptor).st_size

@@ -97,16 +97,16 @@ def publish(
             standing = survey(root, model_name, read_history(root))
             return _describe(request, standing, decide(request, standing), dry_run=True)
         with ExitStack() as undo:
-            made = _make_root(root, undo)
-            found = _publish(request, root.resolve(), made, lock_timeout_s)
+            _make_root(root, undo)
+            found = _publish(request, root.resolve(), lock_timeout_s)
             undo.pop_all()
             return found
 
 
-def _publish(request: Request, root: Path, made: bool, lock_timeout_s: float) -> Publication:
+def _publish(request: Request, root: Path, lock_timeout_s: float) -> Publication:
     with locked_history(root, timeout_s=lock_timeout_s) as history, ExitStack() as undo:
-        if made:
-            undo.callback(_forget_history, root)
+        if history.empty:
+            undo.callback(_forget_history, root, history)
         if history.exclusive:
             clean_leftovers(root)
         standing = survey(root, request.name, history.events())
@@ -205,18 +205,20 @@ def _found(standing: Standing, decision: Decision) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _make_root(root: Path, undo: ExitStack) -> bool:
-    """Make the root if it is not there; whether it was made."""
+def _make_root(root: Path, undo: ExitStack) -> None:
+    """Make the root if it is not there."""
     missing = [folder for folder in (root, *root.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
         undo.callback(_remove_if_empty, folder)
-    return bool(missing)
 
 
-def _forget_history(root: Path) -> None:
-    """Take the history of a new repository back when nothing came of it."""
-    if not subfolders(root):
+def _forget_history(root: Path, history: History) -> None:
+    """Take back the history that was begun for a publication of which nothing came.
+
+    It stays where a model lies and a number was noted: that number may have been seen.
+    """
+    if history.empty or not subfolders(root):
         (root / HISTORY).unlink(missing_ok=True)
 
 

@@ -560,3 +560,27 @@ def test_the_root_of_everything_has_nothing_beside_it() -> None:
 def test_another_device_is_staged_inside() -> None:
     """A rename cannot cross."""
     assert not staging.can_stage_outside(Path("/proc"), Path("/proc/m"))
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_refused_publication_leaves_no_history(root: Path, one: ONNXArtifact, existed: bool) -> None:
+    """Neither a new folder nor, in a folder that was there, the file that is made for the lock."""
+    one.path.write_bytes(b"?")
+    if existed:
+        root.mkdir(parents=True)
+    with pytest.raises(ArtifactIntegrityError):
+        publish(one, root, model_name="m")
+    assert root.exists() is root.parent.exists() is existed
+    assert not existed or not list(root.iterdir())
+
+
+def test_a_refused_publication_leaves_the_history_of_others(root: Path, one: ONNXArtifact, two: ONNXArtifact) -> None:
+    """What was noted before stays, and so does the number that was taken."""
+    publish(one, root, model_name="m")
+    before = tree(root)
+    two.path.write_bytes(b"?")
+    with pytest.raises(ArtifactIntegrityError):
+        publish(two, root, model_name="n")
+    after = tree(root)
+    assert after.pop("aitune_history.jsonl").startswith(before.pop("aitune_history.jsonl"))
+    assert after == before
