@@ -13,25 +13,27 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aitune.errors import BatchingError, RepositoryError, SourceError, UsageError
+from aitune.errors import AituneError, BatchingError, RepositoryError, SourceError, UsageError
 from aitune.plan_source import PlanRequest, Race, with_plan
 from aitune.records.codec import dump, dump_artifact
 
 if TYPE_CHECKING:
     from aitune.build_cache import BuildCache
-    from aitune.records import Artifact
+    from aitune.records import Artifact, TensorSpec
     from aitune.records.interface import Interface
     from aitune.triton.plan import PlanOptions
     from aitune.triton.publication import Publication
     from aitune.tuning.progress import Progress
     from aitune.tuning.runner import Runner
+
+    Accept = Callable[[Sequence[TensorSpec]], None]
 
 __all__ = ["Built", "Request", "SourceKind", "build", "default_model_name", "inspect", "kind_of", "read_interface"]
 
@@ -191,7 +193,7 @@ def build(
     name = default_model_name(request.source) if model_name is None else model_name
     check_model_name(name)  # a bad name or place is found before minutes of work, not after them
     _check_place(repository, dry_run=dry_run)
-    with made(request, progress=progress) as artifact:
+    with made(request, accept=_acceptance(request, options), progress=progress) as artifact:
         publication = publish(
             artifact,
             repository,
@@ -201,6 +203,31 @@ def build(
             dry_run=dry_run,
         )
         return Built(artifact=artifact, publication=publication, warnings=publication.warnings)
+
+
+def _acceptance(request: Request, options: PlanOptions | None) -> Accept | None:
+    """What refuses tensors that the server can never take, before minutes are spent on them.
+
+    None where a TensorRT plan may come out: that backend has rules of its own, which publishing knows.
+    """
+    from aitune.triton.plan import PlanOptions
+    from aitune.triton.plan_tensors import check_dtypes
+    from aitune.triton.releases import release
+
+    wanted = release((options or PlanOptions()).triton)
+    if _may_be_plan(request.plan):
+        return None
+    return lambda specs: check_dtypes(specs, backend="onnxruntime", release=wanted)
+
+
+def _may_be_plan(wanted: PlanRequest) -> bool:
+    if wanted.format == "onnx" or wanted.device == "cpu":
+        return False
+    if wanted.format == "plan":
+        return True
+    from aitune.tensorrt.cuda import device_problem
+
+    return not device_problem()
 
 
 def _check_place(repository: Path, *, dry_run: bool) -> None:
@@ -240,13 +267,13 @@ def inspect(
 
     name = default_model_name(request.source) if model_name is None else model_name
     check_model_name(name)
-    with made(request, progress=progress) as artifact:
+    with made(request, accept=_acceptance(request, options), progress=progress) as artifact:
         planned = plan(artifact, model_name=name, options=options)
         return artifact, render(planned), planned.warnings
 
 
 @contextmanager
-def made(request: Request, *, progress: Progress | None = None) -> Iterator[Artifact]:
+def made(request: Request, *, accept: Accept | None = None, progress: Progress | None = None) -> Iterator[Artifact]:
     """The artifact of a SOURCE, in a temporary folder that goes when the block ends, or in the cache of builds."""
     cache = _cache_of(request)
     known = cache.find() if cache is not None else None
@@ -257,12 +284,12 @@ def made(request: Request, *, progress: Progress | None = None) -> Iterator[Arti
         return
     with tempfile.TemporaryDirectory(prefix="aitune-") as folder:
         if cache is None:
-            yield make_artifact(request, Path(folder), progress=progress)
+            yield make_artifact(request, Path(folder), accept=accept, progress=progress)
             return
         from aitune.watching import watching
 
         with watching() as watch:
-            artifact = make_artifact(request, Path(folder), progress=progress)
+            artifact = make_artifact(request, Path(folder), accept=accept, progress=progress)
         problem = cache.keep(artifact, watch)
         if problem and progress is not None:
             progress.note(f"this build is not kept for the next time: {problem}")
@@ -288,12 +315,15 @@ def _cache_of(request: Request) -> BuildCache | None:
     return BuildCache(asdict(request), files)
 
 
-def make_artifact(request: Request, workspace: Path, *, progress: Progress | None = None) -> Artifact:
+def make_artifact(
+    request: Request, workspace: Path, *, accept: Accept | None = None, progress: Progress | None = None
+) -> Artifact:
     """Make the artifact of a SOURCE.
 
     Args:
         request: What to make.
         workspace: Folder for its files; they must outlive the use of the artifact.
+        accept: Asked about inputs and outputs of a model that is proved and measured, before that is done.
         progress: Where long work reports.
     """
     makers = {
@@ -303,10 +333,23 @@ def make_artifact(request: Request, workspace: Path, *, progress: Progress | Non
         SourceKind.PLAN: _from_plan,
         SourceKind.RECORD: _from_record,
     }
-    with contextlib.redirect_stdout(sys.stderr):  # what a user's module prints is talk
-        artifact = makers[kind_of(request.source)](request, workspace, progress)
+    # what a user's module prints is talk
+    with contextlib.redirect_stdout(sys.stderr), _named(request.source, workspace):
+        artifact = makers[kind_of(request.source)](request, workspace, accept, progress)
     race = Race(tune=request.tune, seconds=request.tune_seconds, objective=request.objective, p95_ms=request.p95_ms)
     return with_plan(artifact, request.plan, race=race, workspace=workspace, progress=progress)
+
+
+@contextmanager
+def _named(source: str, workspace: Path) -> Iterator[None]:
+    """Name what the user named in an error about a file that is gone when it is read."""
+    try:
+        yield
+    except AituneError as error:
+        exported = str(workspace / "model.onnx")
+        error.message = error.message.replace(exported, source)
+        error.hint = error.hint.replace(exported, source)
+        raise
 
 
 def _common(request: Request, workspace: Path, progress: Progress | None) -> dict[str, Any]:
@@ -341,7 +384,23 @@ def _measuring(request: Request) -> dict[str, Any]:
     }
 
 
-def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+def _device(plan: PlanRequest) -> str:
+    """Where an ONNX file is measured. Where only its plan will be served, the file is a step on the way to it.
+
+    Raises:
+        UnavailableError: If a GPU is demanded, and ONNX Runtime cannot use one.
+    """
+    if plan.device != "gpu":
+        return "cpu"
+    from aitune.onnx.providers import has_cuda, providers_for
+
+    if plan.format == "plan" and not has_cuda():
+        return "cpu"
+    providers_for("cuda", {})  # before the work, not after it
+    return "cuda"
+
+
+def _from_onnx(request: Request, workspace: Path, accept: Accept | None, progress: Progress | None) -> Artifact:
     from aitune.onnx import tune
 
     if request.input_names or request.output_names:
@@ -350,11 +409,15 @@ def _from_onnx(request: Request, workspace: Path, progress: Progress | None) -> 
     if request.move_batch_axis:
         raise UsageError("--move-batch-axis is for PyTorch modules: an ONNX file keeps its axes")
     return tune(
-        Path(request.source), samples=_samples(request), **_common(request, workspace, progress), **_measuring(request)
+        Path(request.source),
+        samples=_samples(request),
+        accept=accept,
+        **_common(request, workspace, progress),
+        **_measuring(request),
     )
 
 
-def _from_torch(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+def _from_torch(request: Request, workspace: Path, accept: Accept | None, progress: Progress | None) -> Artifact:
     from aitune.torch import load_program, load_source, tune
 
     program = kind_of(request.source) is SourceKind.PROGRAM
@@ -368,13 +431,14 @@ def _from_torch(request: Request, workspace: Path, progress: Progress | None) ->
         input_names=request.input_names or None,
         output_names=request.output_names or None,
         opset=request.opset,
+        accept=accept,
         move_batch_axis=request.move_batch_axis,
         **_common(request, workspace, progress),
         **_measuring(request),
     )
 
 
-def _from_plan(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+def _from_plan(request: Request, workspace: Path, accept: Accept | None, progress: Progress | None) -> Artifact:
     from aitune.tensorrt import check_header, tune
     from aitune.tensorrt.reading import find_record
 
@@ -391,7 +455,7 @@ def _from_plan(request: Request, workspace: Path, progress: Progress | None) -> 
     return tune(path, samples=samples or (), **_common(request, workspace, progress))
 
 
-def _from_record(request: Request, workspace: Path, progress: Progress | None) -> Artifact:
+def _from_record(request: Request, workspace: Path, accept: Accept | None, progress: Progress | None) -> Artifact:
     from aitune.records.codec import read_document
 
     artifact = read_document(Path(request.source)).artifact

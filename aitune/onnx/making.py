@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,6 +50,7 @@ def tune(
     isolate: bool = True,
     keep_samples: str = "synthetic",
     workspace: Path | None = None,
+    accept: Callable[[Sequence[TensorSpec]], None] | None = None,
     progress: Progress = SILENT,
 ) -> ONNXArtifact:
     """Prove, tune and record an ONNX file as it is.
@@ -79,6 +80,7 @@ def tune(
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         workspace: Folder for the artifact's files; None for a new one under ``$XDG_CACHE_HOME/aitune/artifacts``, which
             the caller may delete when the artifact is no longer used.
+        accept: Asked about inputs and outputs once they are known; what it raises ends the work before it is long.
         progress: Told of every step.
 
     Returns:
@@ -93,6 +95,8 @@ def tune(
     found = read_interface(path, prefer=("onnxruntime",))
     check_servable(path, found)
     inputs = tensor_specs(found.inputs, "input")
+    if accept is not None:
+        accept((*inputs, *tensor_specs(found.outputs, "output")))
     recorded = _samples(samples, inputs)
     ranges = resolve_ranges(
         inputs, min_shapes=min_shapes, typical_shapes=opt_shapes, max_shapes=max_shapes, samples=recorded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from aitune.numerics.dtypes import Array
 from aitune.onnx.candidates import discard_losers
 from aitune.onnx.measuring import Measured
 from aitune.onnx.workspace import workspace_folder
-from aitune.records import ONNXArtifact
+from aitune.records import ONNXArtifact, TensorSpec
 from aitune.records.interface import Interface
 from aitune.torch.arrays import to_array, to_tensor
 from aitune.torch.execution import call, settled
@@ -56,6 +56,7 @@ def tune(
     isolate: bool = True,
     keep_samples: str = "synthetic",
     workspace: Path | None = None,
+    accept: Callable[[Sequence[TensorSpec]], None] | None = None,
     progress: Progress = SILENT,
 ) -> ONNXArtifact:
     """A tuned ONNX artifact of a module: observed, exported, compared with the module, proved to batch, measured.
@@ -83,6 +84,7 @@ def tune(
         isolate: Whether to measure every candidate in a process of its own.
         keep_samples: ``"none"``, ``"synthetic"`` or ``"recorded"``.
         workspace: Folder for the files; a new one in the cache by default.
+        accept: Asked about inputs and outputs once they are known; what it raises ends the work before it is long.
         progress: Told of every step.
 
     Raises:
@@ -104,6 +106,8 @@ def tune(
         move_batch_axis=move_batch_axis,
     )
     progress.done()
+    if accept is not None:
+        accept((*observation.inputs, *observation.outputs))
     with workspace_folder(workspace) as folder:
         exported = export(observation, folder / "model.onnx", opset=opset, progress=progress)
         measuring = Measured(

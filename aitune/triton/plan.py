@@ -172,6 +172,7 @@ def _batching(artifact: Artifact, options: PlanOptions) -> BatchPlan:
         )
     return found
 
+            *_random_answers(artifact),
 
 def _warmup(
     artifact: Artifact, inputs: tuple[PlannedTensor, ...], max_batch_size: int, options: PlanOptions
@@ -307,3 +308,14 @@ def _lost_probe(artifact: Artifact) -> tuple[str, ...]:
     if has_probe and contract_of(artifact).probe is None:
         return ("the golden probe does not fit into the config: a server alone cannot prove what it serves",)
     return ()
+def _random_answers(artifact: Artifact) -> tuple[str, ...]:
+    batching = artifact.evidence.batching if artifact.evidence is not None else None
+    for trial in batching.evidence if batching is not None else ():
+        if trial.check in ("repeat", "signed repeat") and not trial.passed:
+            return (
+                f"two equal requests get different answers in output {trial.tensor!r}: the model is served without "
+                "batching, and nobody can tell from its answers which weights answer",
+            )
+    return ()
+
+

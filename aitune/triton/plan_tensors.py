@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aitune.errors import RecordError
 from aitune.records.dtypes import DType
-from aitune.records.shapes import TunedTensorSpec
+from aitune.records.shapes import TensorSpec, TunedTensorSpec
 from aitune.triton.releases import BEHAVIOURS, Release
 
 __all__ = ["PlannedTensor", "check_dtypes", "client_shape", "plan_tensor"]
@@ -79,7 +80,7 @@ def client_shape(shape: tuple[int, ...], *, batched: bool) -> tuple[int, ...]:
     return (shape[1:] if batched else shape) or (1,)
 
 
-def check_dtypes(specs: tuple[TunedTensorSpec, ...], *, backend: str, release: Release) -> None:
+def check_dtypes(specs: Iterable[TensorSpec], *, backend: str, release: Release) -> None:
     """Refuse what keeps a model from ever loading: types that the backend of a release does not take (§5.2, §6.2).
 
     And a name with a NUL, at which the server, written in C, cuts it.

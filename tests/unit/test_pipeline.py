@@ -22,6 +22,7 @@ from aitune.errors import (
     UsageError,
 )
 from aitune.pipeline import Request, SourceKind, build, default_model_name, inspect, kind_of
+from aitune.triton import PlanOptions
 
 
 @pytest.fixture
@@ -147,6 +148,31 @@ def test_a_bad_model_name_is_found_before_the_work(tmp_path: Path) -> None:
     """No minutes are lost; the source is not even opened."""
     with pytest.raises(UsageError, match="a model cannot be called 'a b'"):
         build(Request(source="absent.onnx"), tmp_path, model_name="a b")
+
+
+def cast(path: Path) -> Path:
+    """BFLOAT16 in, FLOAT out."""
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
+        "cast",
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, ["batch", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize("call", ["build", "inspect"])
+def test_a_type_that_the_server_does_not_take_is_found_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Nothing is proved or measured for a server that will never load the model; a newer one gets it."""
+    request = Request(source=str(cast(tmp_path / "cast.onnx")), tune=False)
+    assert "TYPE_BF16" in inspect(request, options=PlanOptions(triton="26.03"))[1]
+    monkeypatch.setattr("aitune.onnx.making.finish", None)
+    with pytest.raises(RecordError, match="'x' is bfloat16, which Triton's onnxruntime backend takes from"):
+        build(request, tmp_path / "models") if call == "build" else inspect(request)
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_record_that_lies_is_not_promoted(linear: Path, tmp_path: Path) -> None:

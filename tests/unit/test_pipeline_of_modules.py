@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from aitune.cli.building import _output_names, _renames
-from aitune.errors import BatchingError, UsageError
-from aitune.pipeline import Request, SourceKind, default_model_name, kind_of, make_artifact
+from aitune.errors import BatchingError, RecordError, SourceError, UsageError
+from aitune.pipeline import Request, SourceKind, build, default_model_name, kind_of, make_artifact
 
 SOURCE = """
 import torch
@@ -73,3 +73,30 @@ def test_names_are_given_in_order_or_by_the_old_ones() -> None:
     for text in ("a", "=b", "a="):
         with pytest.raises(click.UsageError, match=f"--input-name '{text}' is not of the form OLD=NEW"):
             _renames("--input-name", (text,))
+
+
+HALF = """
+import torch
+def half():
+    return torch.nn.Linear(4, 3).to(torch.bfloat16), torch.rand(2, 4).to(torch.bfloat16)
+"""
+
+
+def test_a_type_that_the_server_does_not_take_is_found_before_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module shows its types when it is observed: nothing is exported for a server that will never load it."""
+    (tmp_path / "source.py").write_text(HALF)
+    monkeypatch.setattr("aitune.torch.artifact.export", None)
+    with pytest.raises(RecordError, match="is bfloat16, which Triton's onnxruntime backend takes from"):
+        build(Request(source=f"{tmp_path / 'source.py'}:half", tune=False), tmp_path / "models")
+
+
+def test_an_error_names_what_the_user_named(tmp_path: Path) -> None:
+    """The exported file is gone when the message is read; the source is not."""
+    (tmp_path / "source.py").write_text(HALF)
+    source = f"{tmp_path / 'source.py'}:half"
+    with pytest.raises(SourceError, match="uses the operator") as caught:
+        make_artifact(Request(source=source, tune=False), tmp_path / "work")
+    assert f"model {source!r} uses" in str(caught.value)
+    assert str(tmp_path / "work") not in str(caught.value)

@@ -14,6 +14,7 @@ from strategies import tuned_specs
 from aitune.errors import BatchingError, RecordError, RepositoryError, UsageError
 from aitune.records import Artifact, DType, ONNXArtifact, TensorRTPlanArtifact, TunedTensorSpec
 from aitune.records.artifact import Companion
+from aitune.records.evidence import Trial
 from aitune.triton.plan import PlanOptions, check_model_name, plan
 from aitune.triton.plan_tensors import plan_tensor
 from aitune.triton.rendering import message, render
@@ -269,6 +270,23 @@ def test_a_lost_probe_is_a_warning() -> None:
     """A server alone then cannot prove what it serves, and a person should know."""
     probe = handmade.probe([X], [Y], count=5000)
     assert "golden probe does not fit" in plan(batched(probe=probe), model_name="m").warnings[0]
+
+
+def test_random_answers_are_a_warning() -> None:
+    """A person should hear that two equal requests get different answers; other reasons not to batch are no warning."""
+    found = handmade.evidence([X], batched=False)
+    assert found.batching is not None
+
+    def warnings(check: str) -> tuple[str, ...]:
+        trial = Trial(check=check, batch_sizes=(5,), tensor="y", passed=False, detail="they differ")
+        batching = dataclasses.replace(found.batching, evidence=(trial,))
+        proof = dataclasses.replace(found, batching=batching)
+        return plan(handmade.record([X], [Y], proof=proof), model_name="m").warnings
+
+    assert warnings("independence") == ()
+    assert [text.partition(":")[0] for text in warnings("repeat")] == [
+        "two equal requests get different answers in output 'y'"
+    ]
 
 
 def test_the_model_file_gives_way_to_a_companion() -> None:
