@@ -373,15 +373,30 @@ def _common(request: Request, workspace: Path, progress: Progress | None) -> dic
 def _measuring(request: Request) -> dict[str, Any]:
     """The further arguments of a frontend that measures ONNX files."""
     from aitune.functions import load_function
-    from aitune.onnx.runtime import has_cuda
 
     return {
         "p95_ms": request.p95_ms,
         "precision": request.precision,
-        "device": "cuda" if request.plan.device == "gpu" and has_cuda() else "cpu",
+        "device": _device(request.plan),
         "accuracy": load_function(request.accuracy) if request.accuracy else None,
         "cache": request.cache,
     }
+
+
+def _device(plan: PlanRequest) -> str:
+    """Where an ONNX file is measured. Where only its plan will be served, the file is a step on the way to it.
+
+    Raises:
+        UnavailableError: If a GPU is demanded, and ONNX Runtime cannot use one.
+    """
+    if plan.device != "gpu":
+        return "cpu"
+    from aitune.onnx.providers import has_cuda, providers_for
+
+    if plan.format == "plan" and not has_cuda():
+        return "cpu"
+    providers_for("cuda", {})  # before the work, not after it
+    return "cuda"
 
 
 def _device(plan: PlanRequest) -> str:

@@ -159,6 +159,7 @@ def _raced(
 ) -> Artifact:
     """The faster one of the model and its plan; the model where there is no plan, with a note why."""
     from aitune.onnx.candidates import OnnxCandidate
+    from aitune.onnx.providers import has_cuda
     from aitune.tensorrt import PlanCandidate, contest, load_tensorrt
     from aitune.tuning.progress import SILENT
 
@@ -173,7 +174,13 @@ def _raced(
     tuned = artifact.evidence.tuning if artifact.evidence is not None else None
     settings = dict(tuned.settings) if tuned is not None else {}
     candidates: list[Candidate] = [
-        OnnxCandidate(name="onnxruntime", path=artifact.path, settings=settings),
+        OnnxCandidate(
+            name="onnxruntime",
+            path=artifact.path,
+            settings=settings,
+            precision="fp32" if tuned is None else tuned.precision,
+            device="cuda" if has_cuda() else "cpu",
+        ),
         PlanCandidate(plan.path, load_tensorrt(request.builder)),
     ]
     return contest(

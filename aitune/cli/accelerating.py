@@ -29,7 +29,7 @@ plan_options = chained(
         type=click.Choice(["auto", "cpu", "gpu"]),
         default="auto",
         show_default=True,
-        help="Where candidates are measured; cpu never tries a TensorRT plan.",
+        help="Where candidates are measured: gpu needs onnxruntime-gpu, cpu never tries a TensorRT plan.",
     ),
     click.option(
         "--plan",
@@ -62,9 +62,7 @@ accelerator_options = chained(
     click.option(
         "--accelerator-precision",
         type=click.Choice(["fp32", "fp16", "bf16"]),
-        default="fp32",
-        show_default=True,
-        help="What its engines compute in.",
+        help="What its engines compute in. [default: what was measured, else fp32]",
     ),
     click.option("--engine-cache", default="", metavar="DIR", help="Folder on the server that keeps its engines."),
     click.option(
@@ -96,7 +94,7 @@ def serving_choices(options: dict[str, Any]) -> dict[str, Any]:
         accelerator = AcceleratorOptions(
             name=options["accelerator"], precision=options["accelerator_precision"], cache=options["engine_cache"]
         )
-    elif options["engine_cache"] or options["accelerator_precision"] != "fp32":
+    elif options["engine_cache"] or options["accelerator_precision"]:
         raise click.UsageError("--engine-cache and --accelerator-precision need --accelerator")
     return {
         "profiles": tuple(options["profiles"]),

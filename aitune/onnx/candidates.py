@@ -16,7 +16,9 @@ import onnx
 from aitune.errors import SourceError, UsageError
 from aitune.numerics.dtypes import Array
 from aitune.onnx.external import companions
+from aitune.onnx.providers import CONV_SEARCH, has_tensorrt
 from aitune.onnx.session import OnnxRunner
+from aitune.records.accelerators import GPU_ACCELERATOR, GpuAccelerator
 
 __all__ = ["DEVICES", "PRECISIONS", "OnnxCandidate", "Recipe", "candidates", "discard_losers"]
 
@@ -25,6 +27,8 @@ PRECISIONS = ("fp32", "fp16", "int8")
 DEVICES = ("cpu", "cuda")
 _PACKAGES = Path(__file__).resolve().parents[2]
 _MAKING_TIMEOUT_S = 900.0
+_SEPARATORS = ":,"
+"""With one of them in its name, an input cannot be named among the provider's shapes when it is served."""
 _HEAVY = ("Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul")
 
 
@@ -118,8 +122,9 @@ def candidates(
 ) -> tuple[OnnxCandidate, ...]:
     """The ways of running a file that are worth measuring, simplest first.
 
-    The first is what ONNX Runtime does by itself: all cores, all optimisations. Files of their own are made when a
-    candidate is opened, in a folder ``candidates`` beside the model; models with external data have none.
+    The first is what ONNX Runtime does by itself: all cores, all optimisations, or all of a GPU. Files of
+    their own are made when a candidate is opened, in a folder ``candidates`` beside the model; models with external
+    data have none.
 
     Args:
         path: The model file.
@@ -133,10 +138,13 @@ def candidates(
     """
     _demand_known("precision", precision, PRECISIONS)
     _demand_known("device", (device,), DEVICES)
-    operators = _operators(path)
+    graph = onnx.load(path, load_external_data=False).graph
+    operators = Counter(node.op_type for node in graph.node)
     available = cores if cores is not None else len(os.sched_getaffinity(0))
-    ways = _on_cpu(operators, available) if device == "cpu" else {"default": {}}
+    ways = _on_cpu(operators, available) if device == "cpu" else _on_gpu(operators)
     found = [OnnxCandidate(name=name, path=path, settings=chosen, device=device) for name, chosen in ways.items()]
+    if device != "cpu" and has_tensorrt() and not any(set(port.name) & set(_SEPARATORS) for port in graph.input):
+        found += _through_tensorrt(path, precision, device)
     if companions(path):
         return tuple(found)
     return (*found, *_of_their_own(path, operators, precision, device, samples))
@@ -166,6 +174,29 @@ def _on_cpu(operators: Mapping[str, int], cores: int) -> dict[str, dict[str, str
     if cores >= 2 and sum(operators.get(name, 0) for name in _HEAVY) >= 2:
         ways["parallel"] = {"execution_mode": "1", "inter_op_thread_count": str(cores), "intra_op_thread_count": "1"}
     return ways
+
+
+def _on_gpu(operators: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """Settings of a session on CUDA, by name: those of the processor decide little there."""
+    ways: dict[str, dict[str, str]] = {"default": {}}
+    if operators.get("Conv", 0) + operators.get("ConvTranspose", 0):
+        ways["conv-heuristic"] = {CONV_SEARCH: "1"}
+    return ways
+
+
+def _through_tensorrt(path: Path, precision: Collection[str], device: str) -> list[OnnxCandidate]:
+    """The same file, its graph handed to TensorRT."""
+    found = {"tensorrt": "fp32"} | ({"tensorrt-fp16": "fp16"} if "fp16" in precision else {})
+    return [
+        OnnxCandidate(
+            name=name,
+            path=path,
+            settings={GPU_ACCELERATOR: str(GpuAccelerator(name="tensorrt", precision=computes_in))},
+            precision=computes_in,
+            device=device,
+        )
+        for name, computes_in in found.items()
+    ]
 
 
 def _of_their_own(
@@ -208,11 +239,6 @@ def _write_calibration(folder: Path, samples: Sequence[Mapping[str, Array]]) -> 
     path = folder / "calibration.npz"
     np.savez(path, **arrays)
     return path
-
-
-def _operators(path: Path) -> Counter[str]:
-    """How often the graph has which operator."""
-    return Counter(node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
 
 
 def _demand_known(what: str, given: Collection[str], known: Sequence[str]) -> None:

@@ -71,7 +71,7 @@ def tune(
         objective: ``"throughput"`` or ``"latency"``.
         p95_ms: Time within which 95 % of the runs must end, in milliseconds.
         precision: What candidates may compute in: ``"fp32"`` stands for the model's own numbers; ``"fp16"`` and
-            ``"int8"`` change them, within :data:`aitune.tuning.accuracy.REDUCED`.
+            ``"int8"`` change them, within :data:`aitune.numerics.tolerance.REDUCED`.
         device: ``"cpu"`` or ``"cuda"``.
         accuracy: Your own check of a candidate: given the expected and its outputs by name, true or why not. It decides
             instead of the thresholds for fewer bits.
@@ -124,7 +124,7 @@ def tune(
             **measuring.options(),
             samples=recorded,
             keep_samples=keep_samples,
-            provenance=_provenance(found),
+            provenance=(*_provenance(found), *measuring.provenance()),
             notes=_notes(found),
             progress=progress,
         )

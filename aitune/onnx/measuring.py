@@ -12,6 +12,7 @@ import onnxruntime
 from aitune.numerics.dtypes import Array
 from aitune.onnx.candidates import OnnxCandidate, candidates
 from aitune.onnx.isolation import launch
+from aitune.onnx.providers import gpu_models
 from aitune.tuning.accuracy import Check
 from aitune.tuning.candidate import open_here
 from aitune.tuning.journal import tuning_cache
@@ -52,5 +53,14 @@ class Measured:
             "check": self.accuracy,
             "launch": launch if self.isolate else open_here,
             "cache": tuning_cache() if self.cache and self.accuracy is None else None,
-            "facts": {"onnxruntime": onnxruntime.__version__, "device": self.device, "isolate": self.isolate},
+            "facts": {
+                "onnxruntime": onnxruntime.__version__,
+                "device": self.device,
+                "isolate": self.isolate,
+                **({} if self.device == "cpu" else {"gpus": gpu_models()}),
+            },
         }
+
+    def provenance(self) -> tuple[tuple[str, str], ...]:
+        """Where it was measured, for the record, unless that was the processor."""
+        return (("measured_on", "gpu"),) if self.device != "cpu" and self.tune else ()

@@ -10,11 +10,11 @@ from typing import Any
 import onnxruntime
 
 from aitune.errors import SourceError, UnavailableError, UsageError
+from aitune.onnx.providers import PROVIDER_KEYS, open_with, providers_for
 
 __all__ = [
     "SETTING_KEYS",
     "Values",
-    "has_cuda",
     "open_session",
     "reading_options",
     "refusal",
@@ -29,7 +29,6 @@ _LEVELS = {
     1: onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
     2: onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
 }
-_PROVIDERS = {"cpu": ("CPUExecutionProvider",), "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider")}
 _MODES = {0: onnxruntime.ExecutionMode.ORT_SEQUENTIAL, 1: onnxruntime.ExecutionMode.ORT_PARALLEL}
 _TRUE, _FALSE = ("true", "on", "1"), ("false", "off", "0")
 
@@ -42,7 +41,7 @@ def session_options(settings: Mapping[str, str]) -> Any:
 
     Args:
         settings: Any of :data:`SETTING_KEYS`, as strings. ``optimization.graph.level`` is Triton's own numbering: -1 is
-            basic, 1 extended, 2 none, everything else all.
+            basic, 1 extended, 2 none, everything else all. Those about a provider are for :func:`open_session`.
 
     Returns:
         ``onnxruntime.SessionOptions`` that log nothing.
@@ -53,6 +52,8 @@ def session_options(settings: Mapping[str, str]) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     for key, value in settings.items():
+        if key in PROVIDER_KEYS:
+            continue
         apply = _SETTERS.get(key)
         if apply is None:
             raise UsageError(f"{key!r} is no session setting", hint=f"known are: {', '.join(SETTING_KEYS)}")
@@ -96,7 +97,7 @@ _SETTERS: dict[str, Callable[[Any, str, str], None]] = {
     "enable_mem_pattern": _set_pattern,
     "optimization.graph.level": _set_level,
 }
-SETTING_KEYS = tuple(_SETTERS)
+SETTING_KEYS = (*_SETTERS, *PROVIDER_KEYS)
 """The settings that a candidate can have."""
 
 
@@ -121,7 +122,14 @@ def reading_options() -> Any:
     return options
 
 
-def open_session(path: Path, source: bytes | None = None, options: Any = None, *, device: str = "cpu") -> Any:
+def open_session(
+    path: Path,
+    source: bytes | None = None,
+    options: Any = None,
+    *,
+    device: str = "cpu",
+    settings: Mapping[str, str] | None = None,
+) -> Any:
     """A session.
 
     Args:
@@ -129,41 +137,27 @@ def open_session(path: Path, source: bytes | None = None, options: Any = None, *
         source: Bytes to load instead of the file.
         options: What :func:`session_options` made; by default those of :func:`reading_options`.
         device: ``"cpu"`` or ``"cuda"``, where what has no kernel there runs on the CPU.
+        settings: Settings of a candidate, of which those about a provider count here.
 
     Returns:
         ``onnxruntime.InferenceSession``.
 
     Raises:
         SourceError: If ONNX Runtime refuses the model.
-        UnavailableError: If this ONNX Runtime has no such device.
+        UnavailableError: If this ONNX Runtime has no such device or provider, or it does not start.
+        UsageError: If a setting has a bad value.
     """
+    providers = providers_for(device, settings or {})
     options = options or reading_options()
     if source is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     model = str(path) if source is None else source
     try:
-        return onnxruntime.InferenceSession(model, options, providers=_providers(device))
+        return open_with(model, options, providers)
     except UnavailableError:
         raise
     except Exception as error:  # the boundary to a foreign session: its errors have no common base
         raise refusal(path, str(error)) from error
-
-
-def has_cuda() -> bool:
-    """Whether this ONNX Runtime runs on NVIDIA GPUs."""
-    return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-
-
-def _providers(device: str) -> list[str]:
-    """Execution providers of a device, best first."""
-    wanted = list(_PROVIDERS[device])
-    missing = [provider for provider in wanted if provider not in onnxruntime.get_available_providers()]
-    if missing:
-        raise UnavailableError(
-            f"device {device!r} was asked for, and onnxruntime {onnxruntime.__version__} has no {missing[0]}",
-            hint="install onnxruntime-gpu instead of onnxruntime, or tune on the CPU",
-        )
-    return wanted
 
 
 def session_values(session: Any) -> tuple[Values, Values, Values]:

@@ -38,14 +38,14 @@ class OnnxRunner:
     Raises:
         SourceError: If ONNX Runtime refuses the model, or a tensor has a type that no array can hold.
         UsageError: If a setting does not exist or has a bad value.
-        UnavailableError: If this ONNX Runtime has no such device.
+        UnavailableError: If this ONNX Runtime has no such device or provider, or it does not start.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str] | None = None, *, device: str = "cpu") -> None:
         options = session_options(settings or {})
         options.add_session_config_entry("session.force_spinning_stop", "1")  # other candidates are open meanwhile
         self._path = Path(path)
-        self._session: Any = open_session(self._path, None, options, device=device)
+        self._session: Any = open_session(self._path, None, options, device=device, settings=settings)
         inputs, outputs, initializers = session_values(self._session)
         self._required = tuple(inputs)
         self._inputs = self._dtypes(inputs | initializers, "input")

@@ -200,6 +200,11 @@ class Tuning:
     accuracy: tuple[Accuracy, ...] = ()
     rejected: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def precision(self) -> str:
+        """What the winner computes in: ``"fp32"`` for the model's own numbers, and where that is not recorded."""
+        return next((tried.precision for tried in self.candidates if tried.name == self.winner), "fp32")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTensor:

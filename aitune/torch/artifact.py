@@ -151,7 +151,7 @@ def _finished(
             reference=_reference(observation, names),
             samples=samples,
             keep_samples=keep_samples,
-            provenance=_provenance(exported),
+            provenance=(*_provenance(exported), *measuring.provenance()),
             notes=(*observation.notes, *exported.notes),
             progress=progress,
         )

@@ -6,9 +6,15 @@ import re
 from dataclasses import dataclass
 
 from aitune.errors import RepositoryError, UsageError
+from aitune.records.accelerators import GPU_ACCELERATOR
 from aitune.records.artifact import Artifact, ONNXArtifact, TensorRTPlanArtifact
 from aitune.triton.contract import PARAMETER_PREFIX, contract_of, contract_text
-from aitune.triton.plan_accelerator import AcceleratorPlan, plan_accelerator
+from aitune.triton.plan_accelerator import (
+    AcceleratorPlan,
+    accelerator_warnings,
+    measured_reason,
+    plan_accelerator,
+)
 from aitune.triton.plan_batching import BatchPlan, plan_batching
 from aitune.triton.plan_options import PlanOptions
 from aitune.triton.plan_tensorrt import (
@@ -21,7 +27,7 @@ from aitune.triton.plan_tensorrt import (
 )
 from aitune.triton.plan_tensors import PlannedTensor, check_dtypes, plan_tensor
 from aitune.triton.plan_warmup import WarmupPlan, plan_warmup
-from aitune.triton.releases import Release, release
+from aitune.triton.releases import release
 
 __all__ = ["Batcher", "Plan", "PlanOptions", "check_model_name", "model_filename", "plan"]
 
@@ -153,11 +159,20 @@ def plan(artifact: Artifact, *, model_name: str, version: int = 1, options: Plan
         contract=contract_text(artifact),
         identity=artifact.identity,
         engine=_engine(artifact, options, batching.max_batch_size),
-        accelerator=_accelerator(artifact, options, batching.max_batch_size, model_name, asked_for),
+        accelerator=plan_accelerator(
+            artifact,
+            options.accelerator,
+            max_batch_size=batching.max_batch_size,
+            model_name=model_name,
+            target=options.target,
+            release=asked_for,
+        ),
         warnings=(
             *((batching.warning,) if batching.warning else ()),
             *(engine_warnings(facts, asked_for) if isinstance(artifact, TensorRTPlanArtifact) else ()),
+            *accelerator_warnings(artifact, options.accelerator, options.target),
             *_lost_probe(artifact),
+            *_random_answers(artifact),
         ),
     )
 
@@ -172,7 +187,6 @@ def _batching(artifact: Artifact, options: PlanOptions) -> BatchPlan:
         )
     return found
 
-            *_random_answers(artifact),
 
 def _warmup(
     artifact: Artifact, inputs: tuple[PlannedTensor, ...], max_batch_size: int, options: PlanOptions
@@ -192,21 +206,6 @@ def _engine(artifact: Artifact, options: PlanOptions, max_batch_size: int) -> En
     if options.profiles or options.cuda_graphs:
         raise UsageError("profiles and CUDA graphs are for TensorRT plans, and this is an ONNX model")
     return None
-
-
-def _accelerator(
-    artifact: Artifact, options: PlanOptions, max_batch_size: int, model_name: str, found: Release
-) -> AcceleratorPlan | None:
-    if options.accelerator is None:
-        return None
-    return plan_accelerator(
-        artifact,
-        options.accelerator,
-        max_batch_size=max_batch_size,
-        model_name=model_name,
-        target=options.target,
-        release=found,
-    )
 
 
 def check_model_name(name: str) -> None:
@@ -281,9 +280,11 @@ def _batcher(max_batch_size: int, inputs: tuple[PlannedTensor, ...], options: Pl
 
 
 def _settings(artifact: Artifact, options: PlanOptions) -> tuple[tuple[tuple[str, str], ...], int | None]:
-    """Tuned and chosen settings, and the one among them that is a field of its own (R243)."""
-    tuning = artifact.evidence.tuning if artifact.evidence is not None else None
-    merged = {**dict(tuning.settings if tuning is not None else ()), **dict(options.settings)}
+    """Tuned and chosen settings, and the one among them that is a field of its own (R243).
+
+    The accelerator is a field of its own as well, see :func:`plan_accelerator`.
+    """
+    merged = {**_tuned(artifact), **dict(options.settings)}
     level = merged.pop(GRAPH_LEVEL, None)
     for key, value in merged.items():
         if key.startswith(PARAMETER_PREFIX) or not key or not value:  # an empty value is refused (rules §10)
@@ -293,21 +294,22 @@ def _settings(artifact: Artifact, options: PlanOptions) -> tuple[tuple[tuple[str
     return tuple(sorted(merged.items())), None if level is None else int(level)
 
 
+def _tuned(artifact: Artifact) -> dict[str, str]:
+    """The settings that won, but for the accelerator."""
+    tuning = artifact.evidence.tuning if artifact.evidence is not None else None
+    return {key: value for key, value in (tuning.settings if tuning is not None else ()) if key != GPU_ACCELERATOR}
+
+
 def _settings_reason(artifact: Artifact, options: PlanOptions) -> str:
     tuning = artifact.evidence.tuning if artifact.evidence is not None else None
     parts = []
-    if tuning is not None and tuning.settings:
-        parts.append(f"Measured for {tuning.objective}: {tuning.reason.strip().rstrip('.')}.")
+    if tuning is not None and _tuned(artifact):
+        parts.append(measured_reason(tuning))
     if options.settings:
         parts.append(f"By request: {', '.join(key for key, _ in options.settings)}.")
     return " ".join(parts)
 
 
-def _lost_probe(artifact: Artifact) -> tuple[str, ...]:
-    has_probe = artifact.evidence is not None and artifact.evidence.probe is not None
-    if has_probe and contract_of(artifact).probe is None:
-        return ("the golden probe does not fit into the config: a server alone cannot prove what it serves",)
-    return ()
 def _random_answers(artifact: Artifact) -> tuple[str, ...]:
     batching = artifact.evidence.batching if artifact.evidence is not None else None
     for trial in batching.evidence if batching is not None else ():
@@ -319,3 +321,8 @@ def _random_answers(artifact: Artifact) -> tuple[str, ...]:
     return ()
 
 
+def _lost_probe(artifact: Artifact) -> tuple[str, ...]:
+    has_probe = artifact.evidence is not None and artifact.evidence.probe is not None
+    if has_probe and contract_of(artifact).probe is None:
+        return ("the golden probe does not fit into the config: a server alone cannot prove what it serves",)
+    return ()

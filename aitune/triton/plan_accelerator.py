@@ -1,7 +1,10 @@
 """ONNX Runtime's TensorRT provider as an alternative to a plan: its settings from the same contract (rules §5.5).
 
 The server then builds engines itself when the model is loaded, for whatever GPU it has, and keeps them where it is told
-to. On a host without a GPU the settings do nothing.
+to. On a host without a GPU the settings do nothing (R244).
+
+A person asks for it, or it won when candidates were measured on a GPU, and stands among the settings of the record
+(:mod:`aitune.records.accelerators`). What a person says goes before what was measured.
 """
 
 from __future__ import annotations
@@ -9,11 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aitune.errors import UsageError
+from aitune.records.accelerators import GPU_ACCELERATOR, GpuAccelerator
 from aitune.records.artifact import Artifact, ONNXArtifact
+from aitune.records.evidence import Tuning
 from aitune.records.shapes import TunedTensorSpec
 from aitune.triton.releases import Release
 
-__all__ = ["ACCELERATORS", "PRECISIONS", "AcceleratorOptions", "AcceleratorPlan", "plan_accelerator"]
+__all__ = [
+    "ACCELERATORS",
+    "PRECISIONS",
+    "AcceleratorOptions",
+    "AcceleratorPlan",
+    "accelerator_warnings",
+    "measured_accelerator",
+    "measured_reason",
+    "plan_accelerator",
+]
 
 ACCELERATORS = ("tensorrt",)
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -40,20 +54,20 @@ class AcceleratorOptions:
 
     Attributes:
         name: ``"tensorrt"``.
-        precision: One of `PRECISIONS`.
+        precision: One of `PRECISIONS`; None for the one that was measured, and ``"fp32"`` where none was.
         cache: Folder on the server for engines and timings, absolute; ``""`` builds them anew at every start.
         workspace_bytes: Most memory that one layer may use; the provider's own limit when None.
     """
 
     name: str
-    precision: str = "fp32"
+    precision: str | None = None
     cache: str = ""
     workspace_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.name not in ACCELERATORS:
             raise UsageError(f"accelerator must be one of {', '.join(ACCELERATORS)}, got {self.name!r}")
-        if self.precision not in PRECISIONS:
+        if self.precision is not None and self.precision not in PRECISIONS:
             raise UsageError(
                 f"precision of an accelerator must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
             )
@@ -66,40 +80,95 @@ class AcceleratorOptions:
             raise UsageError(f"workspace_bytes must be at least 1, got {self.workspace_bytes}")
 
 
+def measured_accelerator(artifact: Artifact) -> GpuAccelerator | None:
+    """The accelerator among the settings that won, None where there is none.
+
+    Raises:
+        RecordError: If the record names one that does not exist.
+    """
+    tuning = _tuning(artifact)
+    text = None if tuning is None else dict(tuning.settings).get(GPU_ACCELERATOR)
+    return None if text is None else GpuAccelerator.read(text)
+
+
 def plan_accelerator(
     artifact: Artifact,
-    options: AcceleratorOptions,
+    options: AcceleratorOptions | None,
     *,
     max_batch_size: int,
     model_name: str,
     target: str,
     release: Release,
-) -> AcceleratorPlan:
+) -> AcceleratorPlan | None:
     """The accelerator that serves a contract.
 
     Args:
         artifact: The ONNX model and its record.
-        options: Choices of a person.
+        options: Choices of a person; None for what was measured.
         max_batch_size: Of the config; the batch of its shapes.
         model_name: Name of the model, for the folder of its engines.
         target: ``"auto"``, ``"cpu"`` or ``"gpu"``.
         release: The server.
 
+    Returns:
+        None where nobody asked for one and none won, or the one that won is of no use on the target.
+
     Raises:
-        UsageError: If the artifact is no ONNX model, the target is a CPU, or a name or precision cannot be said.
+        UsageError: If one is asked for and the artifact is no ONNX model, the target is a CPU, or a name or precision
+            cannot be said.
     """
+    measured = measured_accelerator(artifact)
+    if options is None:
+        if measured is None or target == "cpu" or not isinstance(artifact, ONNXArtifact):
+            return None
+        options = AcceleratorOptions(name=measured.name)
     if not isinstance(artifact, ONNXArtifact):
         raise UsageError("an accelerator is for ONNX models: a TensorRT plan is accelerated as it is")
     if target == "cpu":
         raise UsageError("the TensorRT accelerator needs a GPU, the target is cpu", hint="use --target gpu or auto")
-    if options.precision == "bf16" and not release.has("onnx_tensorrt_bf16"):
+    wanted = _wanted(options, measured)
+    if wanted.precision == "bf16" and not release.has("onnx_tensorrt_bf16"):
         raise UsageError(f"Triton takes precision bf16 from 26.02 on, not in {release.name}", hint="use fp16 or fp32")
-    found = {"precision_mode": options.precision.upper()}
+    found = {"precision_mode": wanted.precision.upper()}
     if options.workspace_bytes is not None:
         found["max_workspace_size_bytes"] = str(options.workspace_bytes)
     found.update(_profile(artifact, max_batch_size))
     found.update(_cache(artifact, options.cache, model_name))
-    return AcceleratorPlan(name=options.name, parameters=tuple(sorted(found.items())), notes=_notes(options))
+    notes = _notes(wanted, options, _tuning(artifact) if wanted == measured else None)
+    return AcceleratorPlan(name=wanted.name, parameters=tuple(sorted(found.items())), notes=notes)
+
+
+def accelerator_warnings(artifact: Artifact, options: AcceleratorOptions | None, target: str) -> tuple[str, ...]:
+    """Where a config serves something else than what was measured on a GPU, one line each.
+
+    Args:
+        artifact: The model and its record.
+        options: Choices of a person about an accelerator.
+        target: ``"auto"``, ``"cpu"`` or ``"gpu"``.
+    """
+    evidence = artifact.evidence
+    if not isinstance(artifact, ONNXArtifact) or evidence is None:
+        return ()
+    measured = measured_accelerator(artifact)
+    if options is not None and measured is not None and _wanted(options, measured) != measured:
+        asked = _wanted(options, measured)
+        return (f"{str(measured)!r} was measured, {str(asked)!r} is served by request, and was not",)
+    if target == "gpu" or (measured is None and dict(evidence.provenance).get("measured_on") != "gpu"):
+        return ()
+    what = "candidates were measured on a GPU" if measured is None else f"{str(measured)!r} was measured on a GPU"
+    if target == "cpu":
+        return (f"{what}, and the target is cpu: it is served without, as nobody measured it",)
+    return (f"{what}: on a host without one the model is served as nobody measured it; --target gpu pins it",)
+
+
+def _tuning(artifact: Artifact) -> Tuning | None:
+    return artifact.evidence.tuning if artifact.evidence is not None else None
+
+
+def _wanted(options: AcceleratorOptions, measured: GpuAccelerator | None) -> GpuAccelerator:
+    """What a person asks for, completed by what was measured of the same accelerator."""
+    known = measured.precision if measured is not None and measured.name == options.name else "fp32"
+    return GpuAccelerator(name=options.name, precision=options.precision or known)
 
 
 def _profile(artifact: ONNXArtifact, max_batch_size: int) -> dict[str, str]:
@@ -144,10 +213,19 @@ def _cache(artifact: ONNXArtifact, folder: str, model_name: str) -> dict[str, st
     }
 
 
-def _notes(options: AcceleratorOptions) -> tuple[str, ...]:
-    notes = ["On a GPU the server builds TensorRT engines of this model when it loads it, for the shapes below."]
-    if options.precision != "fp32":
-        notes.append(f"Layers may compute in {options.precision}: nobody proved these answers, validate them.")
+def _notes(wanted: GpuAccelerator, options: AcceleratorOptions, tuning: Tuning | None) -> tuple[str, ...]:
+    """What a person should know; ``tuning`` is given where just this was measured."""
+    notes = [] if tuning is None else [measured_reason(tuning)]
+    notes.append("On a GPU the server builds TensorRT engines of this model when it loads it, for the shapes below.")
+    if wanted.precision != "fp32" and tuning is None:
+        notes.append(f"Layers may compute in {wanted.precision}: nobody proved these answers, validate them.")
+    if wanted.precision != "fp32" and tuning is not None:
+        notes.append(f"Layers may compute in {wanted.precision}: the answers were compared, and differ as recorded.")
     if not options.cache:
         notes.append("Engines are not kept: every start builds them again, which takes minutes for a large model.")
     return tuple(notes)
+
+
+def measured_reason(tuning: Tuning) -> str:
+    """What was measured, as a sentence for a comment."""
+    return f"Measured for {tuning.objective}: {tuning.reason.strip().rstrip('.')}."

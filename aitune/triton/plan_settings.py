@@ -10,6 +10,7 @@ import difflib
 import re
 
 from aitune.errors import UsageError
+from aitune.records.accelerators import GPU_ACCELERATOR
 
 __all__ = ["check_setting"]
 
@@ -35,8 +36,10 @@ def check_setting(key: str, value: str) -> None:
     """Refuse a setting with which the model would not load, and one that would be ignored.
 
     Raises:
-        UsageError: If the backend cannot read the value, or the key is a known one misspelt.
+        UsageError: If the backend cannot read the value, or the key is a known one misspelt or an option of its own.
     """
+    if key == GPU_ACCELERATOR:
+        raise UsageError(f"setting {key!r} is not given as a parameter", hint="use --accelerator tensorrt")
     if key in _INTEGERS and not _WHOLE.fullmatch(value):
         raise UsageError(f"setting {key!r} must be a whole number, got {value!r}", hint="0 leaves it to the runtime")
     if key in _CHOICES and value not in _CHOICES[key]:
