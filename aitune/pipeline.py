@@ -399,22 +399,6 @@ def _device(plan: PlanRequest) -> str:
     return "cuda"
 
 
-def _device(plan: PlanRequest) -> str:
-    """Where an ONNX file is measured. Where only its plan will be served, the file is a step on the way to it.
-
-    Raises:
-        UnavailableError: If a GPU is demanded, and ONNX Runtime cannot use one.
-    """
-    if plan.device != "gpu":
-        return "cpu"
-    from aitune.onnx.providers import has_cuda, providers_for
-
-    if plan.format == "plan" and not has_cuda():
-        return "cpu"
-    providers_for("cuda", {})  # before the work, not after it
-    return "cuda"
-
-
 def _from_onnx(request: Request, workspace: Path, accept: Accept | None, progress: Progress | None) -> Artifact:
     from aitune.onnx import tune
 
@@ -446,8 +430,8 @@ def _from_torch(request: Request, workspace: Path, accept: Accept | None, progre
         input_names=request.input_names or None,
         output_names=request.output_names or None,
         opset=request.opset,
-        accept=accept,
         move_batch_axis=request.move_batch_axis,
+        accept=accept,
         **_common(request, workspace, progress),
         **_measuring(request),
     )
