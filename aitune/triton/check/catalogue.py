@@ -71,7 +71,7 @@ def rule(name: str) -> RuleText:
     """
     found = rules().get(name.strip().upper())
     if found is None:
-        raise UsageError(f"no rule is called {name!r}", hint="rules are R1 to R319 and A1 to A6; see docs/rules.md")
+        raise UsageError(f"no rule is called {name!r}", hint="rules are R1 to R319 and A1 to A7; see docs/rules.md")
     return found
 
 

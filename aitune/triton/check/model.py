@@ -110,6 +110,16 @@ class Model:
         usable = self.serves_gpu and all(gpu in self.options.gpus for gpu in listed)
         return "KIND_GPU" if usable else "KIND_CPU"
 
+    def instance_counts(self) -> Iterator[tuple[Node, int]]:
+        """Every group with the number of its instances on the target; the config itself where no group is written."""
+        groups = self.config.messages("instance_group")
+        for group, kind in zip(groups or (self.config,), self.group_kinds(), strict=True):
+            default = 2 if kind == "KIND_CPU" and self.backend in ("onnxruntime", "tensorflow") else 1
+            written = group.number("count") if groups else 0
+            listed = group.numbers("gpus") if groups else ()
+            places = len(listed or self.options.gpus) if kind == "KIND_GPU" else 1
+            yield group, (written if written > 0 else default) * max(places, 1)
+
     def tensors(self, config: Node) -> Iterator[tuple[str, Node]]:
         """Every input, then every output, with the word for it."""
         for node in config.messages("input"):

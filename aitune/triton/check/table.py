@@ -16,6 +16,7 @@ from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules import (
     advice,
     core,
+    demand,
     ensemble,
     files,
     instances,
@@ -103,6 +104,7 @@ CONFIG = _rows(
     (advice.skipped_samples, "R144"),
     (advice.state_memory, "R162"),
     (advice.unproved_latest, "A5"),
+    (demand.instances, "A7"),
 )
 """Rules on the config of any model, after the server filled in name and backend."""
 
@@ -123,6 +125,10 @@ VERSION = _rows(
     (warmup.requests, "R148"),
     (advice.duplicates, "R98"),
     (record.stale, "A4"),
+    (demand.sequence_slots, "A7"),
+    (demand.warmup_samples, "A7"),
+    (demand.warmup_runs, "A7"),
+    (demand.initial_states, "A7"),
 )
 """Rules on a version of any backend, after auto-complete."""
 

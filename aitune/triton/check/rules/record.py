@@ -20,13 +20,17 @@ __all__ = ["RECORD", "read_record", "recorded_interface", "stale"]
 
 RECORD = "aitune.json"
 _CONTRACT = "aitune.record."  # stated here too: aitune.triton.contract brings numpy, and checking starts without
+_RESTORE = "restore the file as it was published, or build and publish the model again"
 
 
 def read_record(model: Model, version: Version) -> Iterator[Finding]:
     """A2, A3: the record can be read and the files are the recorded ones; then ``version.document`` is set."""
     path = version.path / RECORD
     shown = f"{version.number}/{RECORD}"
-    if version.folder is None or not path.is_file() or not inside(model.root, path):
+    if version.folder is None:
+        return
+    if kind_of(path) != FILE or not inside(model.root, path):
+        yield from _lost(model, version)
         return
     try:
         document = read_document(path)
@@ -37,6 +41,38 @@ def read_record(model: Model, version: Version) -> Iterator[Finding]:
     yield from faults
     if not faults:
         version.document = document
+    yield from _samples(model, version, document.artifact)
+
+
+def _lost(model: Model, version: Version) -> Iterator[Finding]:
+    """A version that was published has a contract in the config, so its record was there once."""
+    if f"{_CONTRACT}{version.number}" not in model.config.map("parameters"):
+        return
+    shown = f"{version.number}/{RECORD}"
+    what = f"{shown} is not there"
+    if kind_of(version.path / RECORD):
+        what = f"{shown} is not a file of the repository"
+    message = f"the config carries the contract of version {version.number}, and the repository has no record: {what}"
+    yield model.at_file(WARNING, "A2", shown, message, _RESTORE)
+
+
+def _samples(model: Model, version: Version, artifact: Artifact) -> Iterator[Finding]:
+    """The recorded requests, without which nobody can prove the answers again; the server does not read them."""
+    index = artifact.evidence.samples if artifact.evidence is not None else None
+    if index is None:
+        return
+    path, shown = joined(version.path, index.name), f"{version.number}/{index.name}"
+    if not inside(model.root, path):
+        yield model.at_file(WARNING, "A3", shown, f"{index.name} leads out of the repository: its hash is not checked")
+    elif kind_of(path) != FILE:
+        message = f"sample file {shown} cannot be read: there is no such file; validate fails without it"
+        yield model.at_file(WARNING, "A3", shown, message, _RESTORE)
+    elif (found := fingerprint_file(path)) != index.fingerprint:
+        message = (
+            f"sample file {shown} is not the recorded one: recorded sha256 {index.fingerprint[:12]}…, found "
+            f"{found[:12]}…; validate fails with it"
+        )
+        yield model.at_file(WARNING, "A3", shown, message, _RESTORE)
 
 
 def _differences(model: Model, version: Version, artifact: Artifact) -> Iterator[Finding]:

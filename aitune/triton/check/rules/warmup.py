@@ -12,12 +12,12 @@ from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules.sequence import BYTES, data_file_fault
 from aitune.triton.check.tree import Node
 
-__all__ = ["batches", "data", "inputs", "requests"]
+__all__ = ["batches", "data", "inputs", "requests", "running_samples", "sample_inputs"]
 
 _MAX_FILE_BYTES = 64 << 20
 
 
-def _samples(model: Model, version: Version) -> Iterator[Node]:
+def running_samples(model: Model, version: Version) -> Iterator[Node]:
     """Samples that run: batch size given, and some instance to run on."""
     groups = version.config.messages("instance_group")
     if groups and all(group.flag("passive") for group in groups):
@@ -27,7 +27,7 @@ def _samples(model: Model, version: Version) -> Iterator[Node]:
             yield sample
 
 
-def _inputs(sample: Node) -> Iterator[tuple[str, Node, Node]]:
+def sample_inputs(sample: Node) -> Iterator[tuple[str, Node, Node]]:
     """Name, entry and settings of each input; an entry without a value holds the defaults."""
     for key, entry in sample.map("inputs").items():
         yield str(key), entry, entry.message("value") or Node("ModelWarmup.Input", entry, "value")
@@ -36,7 +36,7 @@ def _inputs(sample: Node) -> Iterator[tuple[str, Node, Node]]:
 def batches(model: Model, version: Version) -> Iterator[Finding]:
     """R150: no sample is larger than a batch may be."""
     limit = max(version.config.number("max_batch_size"), 1)
-    for sample in _samples(model, version):
+    for sample in running_samples(model, version):
         size = sample.number("batch_size")
         if size > limit:
             message = (
@@ -49,8 +49,8 @@ def batches(model: Model, version: Version) -> Iterator[Finding]:
 
 def data(model: Model, version: Version) -> Iterator[Finding]:
     """R145 to R147, R49, R151: every input has fixed dims and a source of data that is large enough."""
-    for sample in _samples(model, version):
-        for name, entry, settings in _inputs(sample):
+    for sample in running_samples(model, version):
+        for name, entry, settings in sample_inputs(sample):
             dims = settings.numbers("dims")
             if any(size < 0 for size in dims):
                 message = f"warmup setting expects all variable-size dimensions are specified for input {name!r}"
@@ -97,8 +97,8 @@ def inputs(model: Model, version: Version) -> Iterator[Finding]:
     """R148, R149: the sample names the model's inputs, all that are required and none that is unknown."""
     configured = {node.text("name"): node for node in version.config.messages("input")}
     required = {name for name, node in configured.items() if not node.flag("optional")}
-    for sample in _samples(model, version):
-        given = {name for name, _, _ in _inputs(sample)}
+    for sample in running_samples(model, version):
+        given = {name for name, _, _ in sample_inputs(sample)}
         missing = sorted(required - given)
         if missing:
             message = (
@@ -109,7 +109,7 @@ def inputs(model: Model, version: Version) -> Iterator[Finding]:
                 "R148", sample, "name inputs", message, f'inputs {{ key: "{missing[0]}" value: {{ … }} }}'
             )
         known = set(configured) | _sequence_names(version.config)
-        for name, entry, _ in _inputs(sample):
+        for name, entry, _ in sample_inputs(sample):
             if name not in known and version.config.text("backend") == "onnxruntime":
                 message = f"warmup input {name!r} is not an input of the model; this can crash the whole server"
                 yield model.error("R149", entry, "key", message)
@@ -139,8 +139,8 @@ def requests(model: Model, version: Version) -> Iterator[Finding]:
     """R148: type and dims of every input are those a request must have."""
     configured = {node.text("name"): node for node in version.config.messages("input")}
     batching = version.config.number("max_batch_size") > 0
-    for sample in _samples(model, version):
-        for name, _, settings in _inputs(sample):
+    for sample in running_samples(model, version):
+        for name, _, settings in sample_inputs(sample):
             node = configured.get(name)
             if node is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from aitune.records import Artifact, DType, ONNXArtifact, TensorRTPlanArtifact, TunedTensorSpec
 from aitune.records.artifact import Companion
 from aitune.records.codec import Document, dumps_document
+from aitune.records.evidence import Evidence, SampleFile
 
 from .conftest import Repository
 
@@ -84,6 +86,58 @@ def test_a_missing_companion_is_an_error(repository: Repository) -> None:
     assert told(repository) == [("error", "A3")]
     repository.file("m/1/w.bin", b"other")
     assert told(repository) == [("error", "A3")]
+
+
+def contract(number: int = 1) -> str:
+    """What a published config carries."""
+    return f'parameters {{ key: "aitune.record.{number}" value {{ string_value: "{{}}" }} }}\n'
+
+
+def test_a_lost_record_is_a_warning(repository: Repository) -> None:
+    """A2: the config carries the contract of a version that has no record any more; the server does not care."""
+    repository.model(CONFIG + contract())
+    [finding] = repository.check()
+    assert (finding.severity, finding.rule, finding.file) == ("warning", "A2", "m/1/aitune.json")
+    assert "the repository has no record: 1/aitune.json is not there" in finding.message
+    assert "publish" in finding.fix
+
+
+def test_a_folder_in_place_of_the_record_is_a_warning(repository: Repository) -> None:
+    """A2: so is a link out of the repository, which nobody follows."""
+    repository.model(CONFIG + contract(), files={"1/model.onnx": b"onnx", "1/aitune.json/x": ""})
+    [finding] = repository.check()
+    assert "1/aitune.json is not a file of the repository" in finding.message
+
+
+def test_a_repository_of_someone_else_needs_no_record(repository: Repository) -> None:
+    """Neither without a contract, nor with that of another version."""
+    for text in ("", contract(2), 'parameters { key: "aitune" value { string_value: "1" } }'):
+        repository.model(CONFIG + text)
+        assert told(repository) == []
+
+
+def samples(content: bytes) -> Evidence:
+    """Evidence with a sample file."""
+    index = SampleFile(name="aitune_samples.bin", fingerprint=hashlib.sha256(content).hexdigest(), samples=())
+    return Evidence(samples=index)
+
+
+def test_lost_and_spoiled_samples_are_a_warning(repository: Repository, tmp_path: Path) -> None:
+    """A3: the server serves, and nobody can prove its answers with them any more."""
+    write(repository, ONNXArtifact, b"onnx", CONFIG, evidence=samples(b"right"))
+    [finding] = repository.check(read_interface=None)
+    assert (finding.severity, finding.rule, finding.file) == ("warning", "A3", "m/1/aitune_samples.bin")
+    assert "cannot be read: there is no such file" in finding.message
+    path = repository.file("m/1/aitune_samples.bin", b"right")
+    assert told(repository, read_interface=None) == []
+    path.write_bytes(b"wrong")
+    [finding] = repository.check(read_interface=None)
+    assert "is not the recorded one: recorded sha256" in finding.message
+    path.unlink()
+    (tmp_path / "outside").write_bytes(b"right")
+    path.symlink_to(tmp_path / "outside")
+    [finding] = repository.check(read_interface=None)
+    assert "leads out of the repository" in finding.message
 
 
 def test_a_record_that_cannot_be_read_is_a_warning(repository: Repository) -> None:
