@@ -24,9 +24,19 @@ from aitune.triton.check.rules.sequence import BYTES
 from aitune.triton.check.rules.warmup import running_samples, sample_inputs
 from aitune.triton.check.tree import Node
 
-__all__ = ["initial_states", "instances", "sequence_slots", "warmup_runs", "warmup_samples"]
+__all__ = [
+    "DIRECT_SLOT_BYTES",
+    "OLDEST_SLOT_BYTES",
+    "initial_states",
+    "instances",
+    "sequence_slots",
+    "warmup_runs",
+    "warmup_samples",
+]
 
-_DIRECT_SLOT_BYTES, _OLDEST_SLOT_BYTES, _SLOT_S = 768, 720, 0.7e-6
+DIRECT_SLOT_BYTES, OLDEST_SLOT_BYTES = 768, 720
+"""Memory of one sequence slot of either strategy."""
+_SLOT_S = 0.7e-6
 _WARMUP_ROW_BYTES = 8_900
 _STRING_BYTES = 4  # a string that is not given is an empty one: only its length
 
@@ -68,9 +78,9 @@ def sequence_slots(model: Model, version: Version) -> Iterator[Finding]:
     if sequence is None:
         return
     oldest = sequence.message("oldest")
-    node, field, slot_bytes = version.config, "max_batch_size", _DIRECT_SLOT_BYTES
+    node, field, slot_bytes = version.config, "max_batch_size", DIRECT_SLOT_BYTES
     if oldest is not None:
-        slot_bytes = _OLDEST_SLOT_BYTES
+        slot_bytes = OLDEST_SLOT_BYTES
         if oldest.number("max_candidate_sequences") > 0:
             node, field = oldest, "max_candidate_sequences"
     slots = max(node.number(field), 1)
