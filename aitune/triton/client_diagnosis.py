@@ -6,7 +6,7 @@ import socket
 import ssl
 
 from aitune.errors import ServerError
-from aitune.triton.client_errors import ServerUnreachable, TlsFailure, WrongProtocol
+from aitune.triton.client_errors import BROKEN, ServerUnreachable, TlsFailure, WrongProtocol, said_by_stranger
 from aitune.triton.endpoint import Endpoint
 
 __all__ = ["diagnose"]
@@ -33,7 +33,7 @@ def diagnose(endpoint: Endpoint, detail: str) -> ServerError:
             f"no server listens at {url}: connection refused", hint="start it, or check host and port"
         )
     except OSError as error:
-        return ServerUnreachable(f"the connection to {url} broke: {error.strerror or error}", hint="is it running?")
+        return ServerUnreachable(f"the connection to {url} broke: {error.strerror or error}", hint=BROKEN)
 
 
 def _listening(endpoint: Endpoint, connection: socket.socket, detail: str) -> ServerError:
@@ -48,9 +48,13 @@ def _listening(endpoint: Endpoint, connection: socket.socket, detail: str) -> Se
     answer = connection.recv(64)
     if answer.startswith(b"HTTP/1"):
         return WrongProtocol(f"{url} speaks HTTP, not gRPC", hint="use http:// or -i http, or give the gRPC port")
+    if said := said_by_stranger(answer):
+        return WrongProtocol(
+            f"{url} does not speak gRPC, it says {said!r}", hint="is this a Triton server? give its gRPC port"
+        )
     if answer[:1] in (b"\x15", b"\x16"):
         return TlsFailure(f"{url} wants TLS", hint="use grpcs://")
-    return ServerUnreachable(f"the connection to {url} broke: {detail}", hint="is the server still running?")
+    return ServerUnreachable(f"the connection to {url} broke: {detail}", hint=BROKEN)
 
 
 def _tls_reason(endpoint: Endpoint, connection: socket.socket) -> str:

@@ -20,6 +20,9 @@ from __future__ import annotations
 from aitune.errors import ServerError
 
 __all__ = [
+    "BROKEN",
+    "NOT_TRITON",
+    "SLOW",
     "AccessDenied",
     "EndpointRestricted",
     "InferenceRefused",
@@ -30,7 +33,24 @@ __all__ = [
     "SharedMemoryRefused",
     "TlsFailure",
     "WrongProtocol",
+    "said_by_stranger",
 ]
+
+BROKEN = "is the server still running, and is this one of its ports?"
+NOT_TRITON = "is this a Triton server? check port and path prefix"
+"""What to do about an answer that Triton does not give."""
+SLOW = "is the server overloaded? give it a longer --timeout; is it a Triton server at all? check the port"
+_SAID = 60
+
+
+def said_by_stranger(answer: bytes) -> str:
+    r"""The words of a program that speaks in text, e.g. an SSH server; ``""`` where they are binary.
+
+    >>> said_by_stranger(b"SSH-2.0-OpenSSH_9.6\r\n"), said_by_stranger(b"\x00\x00\x12")
+    ('SSH-2.0-OpenSSH_9.6', '')
+    """
+    text = answer.decode("ascii", "replace").strip()
+    return text[:_SAID] if text.isascii() and text.isprintable() else ""
 
 
 class ServerUnreachable(ServerError):

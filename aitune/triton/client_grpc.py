@@ -12,6 +12,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from aitune.errors import ServerError, UsageError
 from aitune.triton.client_diagnosis import diagnose
 from aitune.triton.client_errors import (
+    SLOW,
     AccessDenied,
     EndpointRestricted,
     InferenceRefused,
@@ -198,10 +199,7 @@ class GrpcTransport:
         """The typed form of a status that is not OK."""
         code, text, url = error.code(), " ".join((error.details() or "").split()), self._endpoint.url
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return ServerTimeout(
-                f"no answer from {url} within {timeout_s:g} s",
-                hint="is the server overloaded? give it a longer --timeout",
-            )
+            return ServerTimeout(f"no answer from {url} within {timeout_s:g} s", hint=SLOW)
         if code is grpc.StatusCode.UNAVAILABLE and any(phrase in text for phrase in _NO_ANSWER):
             return diagnose(self._endpoint, text)
         if "is restricted, expecting header" in text:

@@ -15,8 +15,9 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from aitune.errors import ServerError
 from aitune.triton.client_errors import WrongProtocol
-from aitune.triton.client_http_failures import broken, failure
+from aitune.triton.client_http_failures import broken, failure, stranger
 from aitune.triton.client_http_forms import (
     HEADER_LENGTH,
     Reply,
@@ -172,7 +173,7 @@ class HttpTransport:
 
     def _healthy(self, path: str) -> bool:
         reply = self._request("GET", path, None, {}, self._timeout_s)
-        if reply.status in (401, 403):
+        if reply.status in (401, 403, 404, 405):  # Triton says 400 when it is not well
             self._demand_success(reply, path)
         return reply.status == 200
 
@@ -186,6 +187,8 @@ class HttpTransport:
         reply = self._request(method, path, body, headers, self._timeout_s)
         self._demand_success(reply, path)
         if not reply.body:
+            if method == "GET":  # Triton has something to say to every question; only to commands it is silent
+                raise self._stranger(reply, path)
             return {}
         try:
             return json.loads(reply.body)
@@ -198,7 +201,14 @@ class HttpTransport:
     def _demand_success(self, reply: Reply, path: str) -> None:
         if reply.status == 200:
             return
+        if reply.status == 405:  # Triton's HTTP port answers both GET and POST
+            raise self._stranger(reply, path)
         raise failure(reply, path, self._endpoint)
+
+    def _stranger(self, reply: Reply, path: str) -> ServerError:
+        """What answers here is not Triton's HTTP port; its metrics port is the one that is mistaken for it."""
+        metrics = self._request("GET", "metrics", None, {}, self._timeout_s)
+        return stranger(reply, path, self._endpoint, metrics=metrics)
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float

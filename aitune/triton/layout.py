@@ -18,6 +18,7 @@ __all__ = [
     "check_root",
     "leading_number",
     "open_root",
+    "require_root",
     "subfolders",
     "version_folders",
 ]
@@ -68,6 +69,19 @@ def open_root(path: Path | str) -> Path:
         raise RepositoryError(f"there is no model repository at {str(path)!r}", hint="build a model into it first")
     check_root(root)
     return root.resolve()
+
+
+def require_root(path: Path | str) -> Path:
+    """The repository at ``path``, where something is to be read or served.
+
+    Raises:
+        RepositoryError: If it is not a directory.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        found = "is not a directory" if root.exists() else "does not exist"
+        raise RepositoryError(f"model repository {str(root)!r} {found}", hint="give the folder that holds the models")
+    return root
 
 
 def check_root(root: Path) -> None:

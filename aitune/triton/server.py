@@ -13,10 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aitune.errors import RepositoryError, ServerError
+from aitune.errors import ServerError
 from aitune.process import Background
 from aitune.triton import server_http
 from aitune.triton.discovery import find_server
+from aitune.triton.layout import require_root
 from aitune.triton.programs import Ports, ServerOptions, ServerProgram
 from aitune.triton.proved_by import ProvedBy
 from aitune.triton.remote_server import RemoteServer, Server
@@ -94,8 +95,7 @@ class LocalServer:
         self._process: Background | None = None
 
     def __enter__(self) -> Self:
-        if not self._repository.is_dir():
-            raise RepositoryError(f"model repository {str(self._repository)!r} is not a directory")
+        require_root(self._repository)
         program = self._program = self._program or find_server()
         for attempt in range(1, _ATTEMPTS + 1):
             self._ports = _ports(self._wanted)

@@ -149,6 +149,9 @@ def _connected(stack: ExitStack, endpoints: Sequence[Endpoint], timeout_s: float
         if name in by_protocol:
             client = stack.enter_context(connect(by_protocol[name], timeout_s=timeout_s))
             if not client.live():
-                raise ServerError(f"the server at {client.endpoint.url} says that it is not live")
+                raise ServerError(
+                    f"the server at {client.endpoint.url} says that it is not live",
+                    hint="wait for it, or look at its log",
+                )
             clients[name] = client
     return clients

@@ -21,6 +21,7 @@ from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.client import DEFAULT_TIMEOUT_S
 from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerTimeout, ServerUnreachable
 from aitune.triton.endpoint import Tls
+from aitune.triton.layout import require_root
 from aitune.triton.progress import SILENT, Progress
 from aitune.triton.sessions import Session, open_session, second_server
 from aitune.triton.subjects import Subject, ask, make_request, subject_of, with_free_size
@@ -93,8 +94,8 @@ def validate(
     """
     if level not in LEVELS:
         raise UsageError(f"level must be 'quick' or 'full', got {level!r}")
-    if path is not None and not Path(path).is_dir():
-        raise UsageError(f"model repository {str(path)!r} is not a directory")
+    if path is not None:
+        require_root(path)
     with open_session(
         path,
         url=url,

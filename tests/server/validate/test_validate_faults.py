@@ -73,6 +73,9 @@ def code(capsys):
         (("-u", "grpcs://{grpc}"), "E_TLS"),
         (("-u", "grpc://{http}"), "E_PROTOCOL"),
         (("-u", "http://{grpc}"), "E_PROTOCOL"),
+        (("-u", "http://{metrics}"), "E_PROTOCOL"),
+        (("-u", "http://{metrics}", "-m", "linear"), "E_PROTOCOL"),
+        (("-u", "grpc://{metrics}"), "E_PROTOCOL"),
         (("-u", "http://{http}"), "E_RESTRICTED"),
         (("-u", "http://{http}", "-m", "nothing"), "E_MODEL_ABSENT"),
         (("-u", "grpc://{grpc}", "-m", "linear", "--header", "bad name: x"), "E_USAGE"),
@@ -81,7 +84,7 @@ def code(capsys):
 def test_each_kind_of_wrong_has_its_code(argv: tuple[str, ...], word: str, served, code, capsys) -> None:
     """Refused, wrong scheme, TLS to a plain port, a closed list, an absent model."""
     _, server = served
-    argv = tuple(text.format(http=server.http, grpc=server.grpc) for text in argv)
+    argv = tuple(text.format(http=server.http, grpc=server.grpc, metrics=server.metrics) for text in argv)
     if word == "E_USAGE":
         assert main(["validate", *argv]) == 2
         return

@@ -236,7 +236,7 @@ def test_what_cannot_be_looked_at_is_bad_usage(served, tmp_path) -> None:
         validate(url=server.http, level="deep")
     with pytest.raises(UsageError, match="neither"):
         validate()
-    with pytest.raises(UsageError, match="is not a directory"):
+    with pytest.raises(RepositoryError, match="does not exist"):
         validate(tmp_path / "none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(RepositoryError, match="is empty"):

@@ -182,3 +182,30 @@ def test_the_error_tree_is_as_drawn() -> None:
         kind = getattr(errors, name)
         assert issubclass(kind, AituneError)
         assert (kind.exit_code, kind.code) == (int(exit_code), code)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["check", "{}"],
+        ["serve", "{}"],
+        ["validate", "{}"],
+        ["validate", "{}", "-u", "127.0.0.1:9"],
+        ["perf", "{}", "-m", "m"],
+        ["versions", "{}"],
+        ["rollback", "{}", "-m", "m", "--to", "1"],
+        ["show", "{}/m"],
+        ["diff", "{}/m", "{}/n"],
+        ["convert", "{}/m", "--to", "json"],
+    ],
+    ids=" ".join,
+)
+def test_a_repository_that_is_not_there_has_one_code(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever was to be done with it."""
+    argv = [text.format(tmp_path / "none") for text in argv]
+    assert main([*argv, "--format", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["code"] == "E_REPOSITORY"
+    assert len([line for line in err.splitlines() if line.startswith("error: ")]) == 1

@@ -17,7 +17,7 @@ from aitune.triton import client_errors as errors
 from aitune.triton.client import Client, connect
 from aitune.triton.client_grpc import GrpcTransport
 from aitune.triton.client_http import HttpTransport
-from aitune.triton.client_http_failures import broken, failure
+from aitune.triton.client_http_failures import broken, failure, stranger
 from aitune.triton.client_http_forms import Reply, request_header, statistics_of, tensors
 from aitune.triton.client_records import IndexEntry, ModelStatistics, WireTensor
 from aitune.triton.endpoint import Endpoint, Tls
@@ -61,6 +61,7 @@ def test_a_failed_reply_has_its_own_error(status: int, body: bytes, path: str, k
         (ConnectionRefusedError(111, "refused"), errors.ServerUnreachable, "connection refused"),
         (socket.gaierror(-2, "unknown"), errors.ServerUnreachable, "host 'h' is unknown"),
         (http.client.BadStatusLine("\x00"), errors.WrongProtocol, "does not speak HTTP"),
+        (http.client.BadStatusLine("SSH-2.0-x\r\n"), errors.WrongProtocol, "does not speak HTTP, it says 'SSH-2.0-x'"),
         (http.client.RemoteDisconnected("closed"), errors.ServerUnreachable, "broke: closed"),
         (http.client.IncompleteRead(b""), errors.ServerUnreachable, "broke: IncompleteRead"),
         (ssl.SSLError(1, "WRONG_VERSION_NUMBER"), errors.TlsFailure, "TLS with"),
@@ -74,9 +75,31 @@ def test_a_broken_exchange_has_its_own_error(error: Exception, kind: type, words
     assert "\n" not in found.message
 
 
+@pytest.mark.parametrize(
+    ("found", "metrics", "words", "hint"),
+    [
+        (
+            reply(405, b""),
+            reply(200, b"# HELP nv_inference_count x"),
+            "is the metrics port",
+            "give its HTTP port (8000",
+        ),
+        (reply(200, b""), reply(200, b"# HELP nv_inference_count x"), "is the metrics port", "grpc://"),
+        (reply(200, b""), reply(200, b"# HELP go_threads"), "answered /v2 with nothing", "is this a Triton server?"),
+        (reply(405, b""), reply(404, b""), "answered /v2 with status 405", "is this a Triton server?"),
+    ],
+)
+def test_a_reply_that_triton_never_gives_says_whose_it_is(found: Reply, metrics: Reply, words: str, hint: str) -> None:
+    """The metrics port answers every path, mostly with nothing: it is told by its metrics."""
+    error = stranger(found, "v2", HTTP, metrics=metrics)
+    assert type(error) is errors.WrongProtocol
+    assert words in error.message
+    assert hint in error.hint
+
+
 def test_codes_tell_the_errors_apart() -> None:
     """Two errors never share a code, and all end with exit 3."""
-    kinds = [getattr(errors, name) for name in errors.__all__]
+    kinds = [kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)]
     assert len({kind.code for kind in kinds}) == len(kinds)
     assert {kind.exit_code for kind in kinds} == {3}
 

@@ -240,5 +240,5 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path) -> None:
     """Before any server is started."""
     with pytest.raises(UsageError, match="level must be"):
         validate(tmp_path, level="deep")
-    with pytest.raises(UsageError, match="is not a directory"):
+    with pytest.raises(RepositoryError, match="does not exist"):
         validate(tmp_path / "none")
