@@ -25,7 +25,7 @@ from aitune.numerics.dtypes import Array, as_float, dtype_of, from_float, numpy_
 from aitune.numerics.probe import check_probe, make_probe, probe_request
 from aitune.numerics.samples import Request, read_sample, read_samples, write_samples
 from aitune.numerics.synthetic import synthetic, synthetic_inputs
-from aitune.numerics.tolerance import Tolerance, tolerance
+from aitune.numerics.tolerance import Tolerance, regrouped, tolerance
 from aitune.numerics.wire import from_wire, to_wire
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "probe_request",
     "read_sample",
     "read_samples",
+    "regrouped",
     "require_dtype",
     "synthetic",
     "synthetic_inputs",

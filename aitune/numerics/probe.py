@@ -17,7 +17,7 @@ from aitune.errors import UsageError
 from aitune.numerics.compare import Agreement, compare
 from aitune.numerics.dtypes import Array, as_float, numpy_dtype, require_dtype
 from aitune.numerics.synthetic import synthetic_inputs
-from aitune.numerics.tolerance import tolerance
+from aitune.numerics.tolerance import Tolerance, regrouped
 from aitune.records import DType, TensorSpec, TunedTensorSpec
 from aitune.records.evidence import InputDomain, Probe, ProbeOutput
 
@@ -78,7 +78,12 @@ def probe_request(probe: Probe, inputs: Sequence[TensorSpec]) -> dict[str, Array
 
 
 def check_probe(
-    probe: Probe, answer: Mapping[str, Array], outputs: Sequence[TensorSpec], *, slack: float = 1.0
+    probe: Probe,
+    answer: Mapping[str, Array],
+    outputs: Sequence[TensorSpec],
+    *,
+    slack: float = 1.0,
+    precision: str = "fp32",
 ) -> Agreement:
     """Does this answer come from the weights of the probe?
 
@@ -87,6 +92,8 @@ def check_probe(
         answer: Outputs of the request of :func:`probe_request`, full shapes, by name.
         outputs: Contracts of the outputs, for element types.
         slack: Widens the tolerance: 1 for the runtime that made the probe, more for another processor.
+        precision: What the model computes in, where the request may have run in a batch with others or on another
+            processor; see :func:`aitune.numerics.tolerance.regrouped`.
 
     Returns:
         The agreement of the first output that differs, its name in front of the detail; else one that says how many
@@ -97,7 +104,8 @@ def check_probe(
     for output in probe.outputs:
         if output.name not in answer or output.name not in specs:
             return _differs(f"output {output.name!r} is missing")
-        found = _check(output, answer[output.name], specs[output.name].dtype, slack)
+        dtype = specs[output.name].dtype
+        found = _check(output, answer[output.name], dtype, regrouped(dtype, precision, slack=slack))
         if not found.agrees:
             return dataclasses.replace(found, detail=f"output {output.name!r}: {found.detail}")
         worst = max(worst, found.max_abs)
@@ -155,7 +163,7 @@ def _rounded(item: float) -> float | str:
     return float(f"{item:.6g}") if math.isfinite(item) else str(item)
 
 
-def _check(output: ProbeOutput, array: Array, dtype: DType, slack: float) -> Agreement:
+def _check(output: ProbeOutput, array: Array, dtype: DType, allowed: Tolerance) -> Agreement:
     if array.shape != output.shape:
         return _differs(f"shape {array.shape}, recorded {output.shape}")
     if array.dtype.newbyteorder("=") != numpy_dtype(dtype):
@@ -169,7 +177,7 @@ def _check(output: ProbeOutput, array: Array, dtype: DType, slack: float) -> Agr
         numbers = [np.array([float(value) for value in values]) for values in (found, output.values)]
     except ValueError:
         return _differs("recorded values are not numbers")
-    return compare(numbers[0], numbers[1], DType.FLOAT64, tolerance=tolerance(dtype).times(slack))
+    return compare(numbers[0], numbers[1], DType.FLOAT64, tolerance=allowed)
 
 
 def _compare_lists(found: Sequence[object], recorded: Sequence[object], dtype: DType) -> Agreement:

@@ -44,6 +44,8 @@ LIMIT_BYTES = 16 * 1024
 PARAMETER_PREFIX = "aitune.record."
 _VERDICTS = ("batched", "unbatched", "unproved")
 _KEYS = ("schema_version", "format", "identity", "batching", "forms", "inputs", "outputs", "probe")
+_FURTHER_KEYS = ("precision",)
+"""Written only where they say something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Contract:
         inputs: Contracts of the inputs, in the file's order.
         outputs: Contracts of the outputs, in the file's order.
         probe: The golden probe, with which the claim can be *proved*; None when there is none.
+        precision: What it computes in: ``"fp32"`` for the model's own numbers, else e.g. ``"int8"``.
     """
 
     format: str
@@ -76,6 +79,7 @@ class Contract:
     inputs: tuple[TunedTensorSpec, ...]
     outputs: tuple[TunedTensorSpec, ...]
     probe: Probe | None = None
+    precision: str = "fp32"
 
     def __post_init__(self) -> None:
         if self.batching not in _VERDICTS:
@@ -99,6 +103,7 @@ def contract_of(artifact: Artifact) -> Contract:
         inputs=artifact.inputs,
         outputs=artifact.outputs,
         probe=evidence.probe if evidence is not None else None,
+        precision=evidence.tuning.precision if evidence is not None and evidence.tuning is not None else "fp32",
     )
     if contract.probe is not None and len(dump_contract(contract)) > LIMIT_BYTES:
         return dataclasses.replace(contract, probe=None)
@@ -140,6 +145,7 @@ def dump_contract(contract: Contract) -> str:
         "inputs": inputs,
         "outputs": outputs,
         "probe": codec.dump(contract.probe),
+        **({} if contract.precision == "fp32" else {"precision": contract.precision}),
     }
     return _compact(data)
 
@@ -180,7 +186,7 @@ def contracts_in(config: Any) -> dict[int, Contract]:
 
 
 def _load(data: dict[str, Any]) -> Contract:
-    wrong = set(data) ^ set(_KEYS)
+    wrong = (set(data) - set(_FURTHER_KEYS)) ^ set(_KEYS)
     if wrong:
         key = min(wrong)
         raise RecordError(f"the contract in the config {'lacks' if key in _KEYS else 'has the unknown'} key {key!r}")
@@ -198,6 +204,7 @@ def _load(data: dict[str, Any]) -> Contract:
         inputs=_specs(data["inputs"], forms, "inputs"),
         outputs=_specs(data["outputs"], forms, "outputs"),
         probe=None if data["probe"] is None else codec.load(Probe, data["probe"], "contract.probe"),
+        precision=codec.load(str, data.get("precision", "fp32"), "contract.precision"),
     )
 
 

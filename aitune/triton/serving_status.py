@@ -170,7 +170,7 @@ def _look(session: Session, target: Target, *, against: bool, sent: int) -> tupl
         return ServedVersion(name=name, version=version, ready=False, reason=str(error)), sent
     except RecordError as error:
         return ServedVersion(name=name, version=version, ready=True, drift=(f"record: {error}",)), sent
-    context = Context(subject=subject, clients={"any": session.client}, own=False, sent=sent)
+    context = Context(subject=subject, clients={"any": session.client}, own=False, certain=False, sent=sent)
     wrong, untold = _probed(context)
     row = ServedVersion(
         name=name,
@@ -193,7 +193,7 @@ def _probed(context: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:
     except (EndpointRestricted, InferenceRefused) as error:
         return (), (f"not proved: {error}",)
     wrong = (result.detail,) if result.status == "fail" else ()
-    return wrong, (result.detail,) if result.status == "skip" else ()
+    return wrong, (result.detail,) if result.status in ("skip", "warn") else ()
 
 
 def _drift(subject: Subject) -> Iterator[str]:

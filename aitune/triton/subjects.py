@@ -83,6 +83,14 @@ class Subject:
         return None if self.published is None else self.published.artifact
 
     @property
+    def precision(self) -> str:
+        """What it computes in as far as anybody recorded that, else ``"fp32"``: its own numbers."""
+        if self.artifact is not None:
+            evidence = self.artifact.evidence
+            return evidence.tuning.precision if evidence is not None and evidence.tuning is not None else "fp32"
+        return self.claimed.precision if self.claimed is not None else "fp32"
+
+    @property
     def max_batch_size(self) -> int:
         """Largest batch the server accepts, 0 for a model that does not batch."""
         return int(self.served.max_batch_size)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, UsageError
 from aitune.numerics import Array
+from aitune.numerics.processor import processor
 from aitune.triton.checks_live import checks_of
 from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped
 from aitune.triton.checks_live.numbers import check_numbers
@@ -146,6 +147,7 @@ def _examine(
         own=session.local is not None or intrusive,
         server_pid=None if session.local is None else session.local.pid,
         strict_bounds=strict_bounds,
+        certain=session.local is not None and _same_processor(subject),
         thorough=level == "full",
         repository=None if path is None else Path(path),
         start=None
@@ -224,6 +226,13 @@ def _guess_sizes(context: Context) -> None:
             return
         context.subject = guess
         return
+
+
+def _same_processor(subject: Subject) -> bool:
+    """Whether the record was made on a processor like the one here; also where it does not say."""
+    evidence = subject.artifact.evidence if subject.artifact is not None else None
+    recorded = dict(evidence.provenance).get("cpu", "") if evidence is not None else ""
+    return recorded in ("", processor())
 
 
 def _on_gpu(config: object) -> bool:

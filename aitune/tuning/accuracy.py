@@ -1,7 +1,7 @@
 """Does a candidate give the source model's answers? Per output, with numbers, against a threshold.
 
 A candidate that computes as the model does is held to the table of :mod:`aitune.numerics.tolerance`. One that computes
-in fewer bits, which the user allowed, may differ more: see :data:`REDUCED`. A check of the user's own decides instead
+in fewer bits, which the user allowed, may differ more, see ``REDUCED`` there. A check of the user's own decides instead
 of those wider thresholds, and besides the table.
 """
 
@@ -15,36 +15,16 @@ import numpy as np
 
 from aitune.errors import AituneError, SourceError
 from aitune.numerics import Array, Tolerance, as_float, compare
+from aitune.numerics.tolerance import REDUCED
 from aitune.records import DType, TensorSpec
 from aitune.records.evidence import Accuracy
 from aitune.tuning.runner import Runner
 
-__all__ = ["REDUCED", "Check", "Judge", "Threshold", "Verdict", "cosine"]
+__all__ = ["Check", "Judge", "Verdict", "cosine"]
 
 Tensors = Mapping[str, Array]
 Check = Callable[[Tensors, Tensors], object]
 """A user's own check: the expected and the actual outputs by name; true, or why not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """How far a floating-point output may be from the source's.
-
-    Attributes:
-        tolerance: Per element.
-        cosine: The smallest cosine of the angle between the two.
-    """
-
-    tolerance: Tolerance
-    cosine: float
-
-
-REDUCED = {
-    "fp16": Threshold(Tolerance(1e-2, 1e-2), 0.999),
-    "bf16": Threshold(Tolerance(5e-2, 5e-2), 0.99),
-    "int8": Threshold(Tolerance(0.2, 0.2), 0.98),
-}
-"""Thresholds by precision; whole numbers, strings and the precision ``"fp32"`` are held to the table."""
 
 
 @dataclass(frozen=True, slots=True)

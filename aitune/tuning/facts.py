@@ -12,10 +12,11 @@ import numpy as np
 
 from aitune import __version__
 from aitune.numerics import Array
+from aitune.numerics.processor import processor
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface
 
-__all__ = ["digests", "machine_facts", "model_facts", "processor"]
+__all__ = ["digests", "machine_facts", "model_facts"]
 
 
 def model_facts(file: Path, interface: Interface) -> dict[str, object]:
@@ -34,16 +35,6 @@ def machine_facts() -> dict[str, object]:
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
-
-
-def processor() -> str:
-    """The model of the processor as the system calls it, else its architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
 
 
 def digests(samples: Sequence[Mapping[str, Array]]) -> list[object]:

@@ -28,6 +28,7 @@ from aitune.numerics import (
     require_dtype,
     write_samples,
 )
+from aitune.numerics.processor import processor
 from aitune.numerics.samples import MAX_SAMPLE_BYTES, SAMPLE_FILE_NAME
 from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact, TensorSpec
 from aitune.records.artifact import Companion
@@ -38,7 +39,7 @@ from aitune.tuning.accuracy import Check
 from aitune.tuning.admission import Ask
 from aitune.tuning.candidate import Candidate, Launch, open_here
 from aitune.tuning.contract import Contract, Observation, make_contract, run_checked
-from aitune.tuning.facts import machine_facts, model_facts, processor
+from aitune.tuning.facts import machine_facts, model_facts
 from aitune.tuning.measure import Clock
 from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress

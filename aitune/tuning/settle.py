@@ -11,9 +11,10 @@ from pathlib import Path
 
 from aitune.errors import BatchingError, SourceError
 from aitune.numerics import Array, Tolerance
+from aitune.numerics.tolerance import REDUCED
 from aitune.records import TensorSpec
 from aitune.records.evidence import Batching, InputDomain, Tuning
-from aitune.tuning.accuracy import REDUCED, Check, Judge
+from aitune.tuning.accuracy import Check, Judge
 from aitune.tuning.admission import Ask
 from aitune.tuning.batching import prove_batching
 from aitune.tuning.candidate import Candidate, Launch, open_here

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aitune.errors import AituneError
-from aitune.numerics import Array, Tolerance, compare, tolerance
+from aitune.numerics import Array, Tolerance, compare, regrouped, tolerance
 from aitune.records import DType
 from aitune.triton.client import Client, Tensor
 from aitune.triton.subjects import Send, Subject, ask, make_request
@@ -55,6 +55,8 @@ class Context:
         server_pid: Process id (and group) of a server of our own on this machine.
         strict_bounds: Whether sizes beyond the tuned range that are accepted are a failure.
         slack: Widens the tolerance, for another processor than the one that made the record.
+        certain: Whether a request that is sent again is computed as it was when it was recorded: on such a processor,
+            and with nobody else's rows in its batch.
         thorough: Whether time matters less than completeness (``--level full``).
         repository: What a server of our own serves.
         start: Starts further servers for it; None where the server is not ours.
@@ -69,6 +71,7 @@ class Context:
     server_pid: int | None = None
     strict_bounds: bool = False
     slack: float = 1.0
+    certain: bool = True
     thorough: bool = False
     repository: Path | None = None
     start: StartServer | None = None
@@ -112,9 +115,17 @@ class Context:
             self.known = inputs, self.ask(inputs)
         return self.known
 
-    def tolerance(self, dtype: DType) -> Tolerance:
-        """What two answers of an element type may differ by here."""
-        return tolerance(dtype).times(self.slack)
+    def tolerance(self, dtype: DType, *, again: bool = True) -> Tolerance:
+        """What two answers of an element type may differ by here.
+
+        Args:
+            dtype: The element type.
+            again: Whether it is the same request again; else the same rows in another batch, which may differ more in
+                a model that computes in fewer bits.
+        """
+        if again:
+            return tolerance(dtype).times(self.slack)
+        return regrouped(dtype, self.subject.precision, slack=self.slack)
 
 
 def passed(name: str, detail: str, *notes: str) -> CheckResult:
@@ -137,13 +148,16 @@ def skipped(name: str, reason: str) -> CheckResult:
     return CheckResult(name=name, status="skip", detail=reason)
 
 
-def disagreement(context: Context, answer: Mapping[str, Tensor], expected: Reference) -> tuple[str, float]:
+def disagreement(
+    context: Context, answer: Mapping[str, Tensor], expected: Reference, *, again: bool = True
+) -> tuple[str, float]:
     """How an answer differs from what it should be.
 
     Args:
         context: Gives element types and tolerances.
         answer: What came back.
         expected: What should have.
+        again: Whether it answers the same request again, see :meth:`Context.tolerance`.
 
     Returns:
         The first difference as one line, ``""`` for none, and the largest difference that was allowed.
@@ -157,7 +171,7 @@ def disagreement(context: Context, answer: Mapping[str, Tensor], expected: Refer
         array, dtype = answer[spec.name]
         if dtype is not spec.dtype:
             return f"output {spec.name!r} is {dtype.value}, recorded {spec.dtype.value}", largest
-        found = compare(array, expected[spec.name], dtype, tolerance=context.tolerance(dtype))
+        found = compare(array, expected[spec.name], dtype, tolerance=context.tolerance(dtype, again=again))
         if not found.agrees:
             return f"output {spec.name!r}: {found.detail}", largest
         largest = max(largest, found.max_abs)

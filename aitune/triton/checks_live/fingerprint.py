@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aitune.errors import RecordError, UsageError
 from aitune.numerics import check_probe, probe_request
-from aitune.triton.checks_live.context import Context, failed, passed, skipped
+from aitune.triton.checks_live.context import Context, failed, passed, skipped, warned
 from aitune.triton.client_errors import InferenceRefused
 from aitune.triton.contract import Contract, contract_of, contracts_in
 from aitune.triton.validation_records import CheckResult
@@ -34,6 +34,12 @@ def check_fingerprint(context: Context) -> CheckResult:
                 f"claimed {claimed}, but version {version} ({other.identity[:12]}) answers",
                 "was a model file replaced under a version number that was already loaded?",
             )
+    if not context.certain and contract.precision != "fp32" and not _refutes(context, contract, contract.precision):
+        return warned(
+            "fingerprint",
+            f"claimed {claimed}, not proved: the probe is answered nearly as recorded, {reason}",
+            f"{contract.precision} may differ so on another processor, or in a batch with others' rows",
+        )
     return failed("fingerprint", f"claimed {claimed}, but other weights answer: {reason}")
 
 
@@ -45,8 +51,11 @@ def _claim(context: Context) -> Contract | None:
     return contract_of(subject.artifact) if subject.artifact is not None else None
 
 
-def _refutes(context: Context, contract: Contract) -> str:
-    """Why the answer to the probe of a contract is not the recorded one, ``""`` when it is."""
+def _refutes(context: Context, contract: Contract, precision: str = "fp32") -> str:
+    """Why the answer to the probe of a contract is not the recorded one, ``""`` when it is.
+
+    A proof takes the table of tolerances, whatever the model computes in: other weights may well be within 20 percent.
+    """
     if contract.probe is None:
         return "no probe"
     try:
@@ -58,7 +67,7 @@ def _refutes(context: Context, contract: Contract) -> str:
     for spec in contract.outputs:
         if types.get(spec.name, spec.dtype) is not spec.dtype:
             return f"output {spec.name!r} is {types[spec.name].value}, recorded {spec.dtype.value}"
-    found = check_probe(contract.probe, arrays, contract.outputs, slack=context.slack)
+    found = check_probe(contract.probe, arrays, contract.outputs, slack=context.slack, precision=precision)
     return "" if found.agrees else found.detail
 
 

@@ -42,9 +42,9 @@ def check_numbers(context: Context, run: Run | None = None) -> CheckResult:
     if not requests:
         return _between_protocols(context)
     bad, odd, asked, largest = [], [], [], 0.0
-    for request in requests:
+    for at, request in enumerate(requests):
         try:
-            problems, strange, difference = _over_protocols(context, request)
+            problems, strange, difference = _over_protocols(context, request, again=_again(context, at < recorded))
         except BudgetSpent:
             continue
         bad += problems
@@ -90,7 +90,13 @@ def _reference(context: Context, run: Run, label: str) -> Request:
     return Request(label=name, origin="synthetic", inputs=inputs, outputs=run(inputs))
 
 
-def _over_protocols(context: Context, request: Request) -> tuple[list[str], list[str], float]:
+def _again(context: Context, recorded: bool) -> bool:
+    """Whether the answer is of the same computation: what runs here runs as it is, without what speeds a GPU up."""
+    accelerators = context.subject.served.optimization.execution_accelerators
+    return recorded or not len(accelerators.gpu_execution_accelerator)
+
+
+def _over_protocols(context: Context, request: Request, *, again: bool) -> tuple[list[str], list[str], float]:
     """Problems, oddities (NaN and infinities that were recorded, too) and the largest difference."""
     bad, odd, largest = [], [], 0.0
     for protocol, client in context.clients.items():
@@ -100,14 +106,24 @@ def _over_protocols(context: Context, request: Request) -> tuple[list[str], list
         except InferenceRefused as error:
             bad.append(f"{where}: refused: {error}")
             continue
-        problem, difference = disagreement(context, answer, request.outputs)
+        problem, difference = disagreement(context, answer, request.outputs, again=again)
+        nearly = "" if not problem or context.certain else _nearly(context, answer, request, problem)
         largest = max(largest, difference)
-        if problem:
+        if nearly:
+            odd.append(f"{where}: {nearly}")
+        elif problem:
             bad.append(f"{where}: {problem}")
         else:
             context.known = context.known or (request.inputs, answer)
             odd += [f"{where}: {line}" for line in _not_finite(answer)]
     return bad, odd, largest
+
+
+def _nearly(context: Context, answer: Mapping[str, Tensor], request: Request, problem: str) -> str:
+    """A difference that a model in fewer bits may have elsewhere, and why; ``""`` when it is too large for that."""
+    if disagreement(context, answer, request.outputs, again=False)[0]:
+        return ""
+    return f"{problem}; {context.subject.precision} may differ so on another processor, or among others' rows"
 
 
 def _between_protocols(context: Context) -> CheckResult:

@@ -45,7 +45,7 @@ def check_rows(context: Context) -> CheckResult:
     except InferenceRefused as error:
         return _refused(context, "rows", str(error))
     expected = _joined(alone)
-    problem, difference = disagreement(context, whole, expected)
+    problem, difference = disagreement(context, whole, expected, again=False)
     if problem:
         return failed("rows", f"a batch of {rows} is not answered as its rows are alone: {problem}")
     wrong = [f"output {name!r} has {len(array)} rows for 1" for name, (array, _) in alone[0].items() if len(array) != 1]
@@ -78,7 +78,7 @@ def check_concurrency(context: Context) -> CheckResult:
         grown = _statistics(context).since(before)
         if merging or grown.executions < grown.succeeded:
             break
-    return _verdict(context, clients, grown, merging, _tellable(expected))
+    return _verdict(context, clients, grown, merging, _tellable(context, expected))
 
 
 def _requests(context: Context) -> list[dict[str, Array]]:
@@ -111,7 +111,8 @@ def _storm(
                 answer = context.ask(requests[which])
             except InferenceRefused as error:
                 return f"one of {clients} requests at a time was refused: {error}"
-            problem, _ = disagreement(context, answer, {name: array for name, (array, _) in expected[which].items()})
+            own = {name: array for name, (array, _) in expected[which].items()}
+            problem, _ = disagreement(context, answer, own, again=False)
             if problem:
                 return f"with {clients} clients at a time, a client got an answer that is not its own: {problem}"
         return ""
@@ -142,7 +143,9 @@ def _verdict(context: Context, clients: int, grown: ModelStatistics, merging: st
         hint = "raise max_queue_delay_microseconds, or lower the instance count"
         return failed("concurrency", no_batch, hint) if context.own else warned("concurrency", no_batch, hint)
     if not tellable:
-        return warned("concurrency", f"{text}, but all answers are equal: a mix-up could not be seen")
+        precision = context.subject.precision
+        equal = "equal" if precision == "fp32" else f"as near as {precision} may differ between batches"
+        return warned("concurrency", f"{text}, but all answers are {equal}: a mix-up could not be seen")
     if merging:
         return passed("concurrency", f"{text}; nothing to merge: {merging}")
     largest = max((size for size, _ in grown.batches), default=1)
@@ -162,11 +165,11 @@ def _joined(answers: Sequence[Mapping[str, Tensor]]) -> dict[str, Array]:
     return joined
 
 
-def _tellable(answers: Sequence[Mapping[str, Tensor]]) -> bool:
-    """Whether at least two answers differ, so that a mix-up would show."""
+def _tellable(context: Context, answers: Sequence[Mapping[str, Tensor]]) -> bool:
+    """Whether at least two answers differ by more than is allowed, so that a mix-up would show."""
     first = answers[0]
     return any(
-        not compare(*_first_rows(array, first[name][0]), dtype).agrees
+        not compare(*_first_rows(array, first[name][0]), dtype, tolerance=context.tolerance(dtype, again=False)).agrees
         for answer in answers[1:]
         for name, (array, dtype) in answer.items()
         if name in first

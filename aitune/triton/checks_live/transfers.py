@@ -39,7 +39,7 @@ def check_json(context: Context) -> CheckResult:
         return failed("json", f"a request as JSON is not answered as in binary form: {error}")
     except UsageError as error:
         return skipped("json", str(error))
-    problem, difference = disagreement(context, found, _arrays(answer))
+    problem, difference = disagreement(context, found, _arrays(answer), again=context.own)
     if problem:
         return failed("json", f"a request as JSON is not answered as in binary form: {problem}")
     return passed("json", f"a request as JSON is answered as in binary form, largest difference {difference:.2g}")
