@@ -18,7 +18,7 @@ from aitune.onnx.candidates import OnnxCandidate
 from aitune.onnx.frames import Frame, read_frame, write_frame
 from aitune.records import DType
 from aitune.tuning.candidate import Candidate
-from aitune.tuning.runner import Runner
+from aitune.tuning.runner import Runner, Timing
 
 __all__ = ["IsolatedRunner", "launch"]
 
@@ -67,7 +67,7 @@ class IsolatedRunner:
         """See :class:`aitune.tuning.Runner`."""
         return self._ask({"do": "run"}, inputs).tensors
 
-    def time_runs(self, inputs: Mapping[str, Array], count: int) -> list[float]:
+    def time_runs(self, inputs: Mapping[str, Array], count: int) -> Timing:
         """See :class:`aitune.tuning.runner.SelfTimed`."""
         key = id(inputs)
         if self._process is None or key not in self._held:
@@ -75,8 +75,7 @@ class IsolatedRunner:
             while len(self._held) >= _MOST_HELD:
                 del self._held[next(iter(self._held))]
             self._held[key] = inputs  # kept, so that the number stands for this request and no other
-        seconds: list[float] = self._ask({"do": "time", "key": str(key), "count": count}).head["seconds"]
-        return seconds
+        return Timing(**self._ask({"do": "time", "key": str(key), "count": count}).head)
 
     def close(self) -> None:
         """End the process; a second call does nothing."""

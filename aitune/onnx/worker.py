@@ -6,6 +6,7 @@ prints goes to stderr. It ends when stdin does, so it does not outlive the one w
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import time
@@ -74,16 +75,28 @@ class _Desk:
                 del self._held[next(iter(self._held))]
             self._held[head["key"]] = frame.tensors
             return {}, {}
-        return {"seconds": self._time(self._held[head["key"]], head["count"])}, {}
+        return self._time(self._held[head["key"]], head["count"]), {}
 
-    def _time(self, request: Mapping[str, Array], count: int) -> list[float]:
+    def _time(self, request: Mapping[str, Array], count: int) -> dict[str, Any]:
         assert self._runner is not None
-        seconds = []
+        seconds, waited_s = [], _waited_s()
         for _ in range(count):
             start = time.perf_counter()
             self._runner.run(request)
             seconds.append(time.perf_counter() - start)
-        return seconds
+        return {"seconds": seconds, "waited_s": _waited_s() - waited_s}
+
+
+def _waited_s() -> float:
+    """How long the threads of this process have been ready and had no processor, all together; 0 if nobody knows.
+
+    The second number of ``schedstat`` is the time on a run queue, in nanoseconds.
+    """
+    waited_ns = 0
+    for stat in glob.glob("/proc/self/task/*/schedstat"):
+        with suppress(OSError, ValueError, IndexError), open(stat, encoding="ascii") as file:
+            waited_ns += int(file.read().split()[1])
+    return waited_ns / 1e9
 
 
 if __name__ == "__main__":

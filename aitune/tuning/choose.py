@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from aitune.tuning.ledger import Ledger, Point, Requests
 from aitune.tuning.measure import ByName, Clock, Times
 from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.runoff import Pairs, per_row, run_off
 from aitune.tuning.survey import survey
 from aitune.tuning.verdicts import EQUIVALENT, comparison, hopeless, too_few, winner_of
 
@@ -68,8 +70,8 @@ def choose(
     """Measure, and choose the largest useful batch and the winning candidate.
 
     The batch is found with the first candidate; all candidates that give the source's answers are then measured in
-    turns, at that batch for throughput, at one row for latency. A winner that is another than the first goes on to look
-    for a larger batch of its own.
+    turns, at that batch for throughput, at one row for latency. For throughput, the fastest of them go on to look for a
+    batch of their own, and the pairs of candidate and batch are measured in turns.
 
     Args:
         candidates: Simplest first, names unique; the first is the baseline.
@@ -126,9 +128,12 @@ class _Contest:
         rows = self._rows(batch)
         self.admission.admit(self.candidates, rows)
         times = self._measure_all(rows or 1, self.requests(rows))
-        winner, reason = self._winner(times, rows or 1)
-        if winner != self.order[0]:
-            batch, why = self._own_batch(winner, batch, why)
+        pairs = Pairs(times, dict.fromkeys(self.order, rows or 1), dict.fromkeys(self.order, why))
+        if rows == batch and self._batch_is_open():
+            pairs = self._run_off(times, batch, why)
+        winner, reason = self._winner(pairs.times, pairs.batches)
+        if rows == batch:
+            batch, why = pairs.batches[winner], pairs.why[winner]
         if self.goal.batched:
             reason = f"{reason}; {why}"
         admitted = [name for name in self.order if name not in self.admission.rejected]
@@ -150,16 +155,20 @@ class _Contest:
             p95_s=goal.p95_s,
         )  # fmt: skip
 
-    def _own_batch(self, winner: str, batch: int, why: str) -> tuple[int, str]:
-        """A larger batch, where the winner has a use for it that the first candidate had not."""
+    def _batch_is_open(self) -> bool:
+        """Whether the winner may have another batch than the first candidate."""
+        return self.goal.batched and not self.goal.fixed_batch and self.goal.objective == "throughput"
+
+    def _run_off(self, times: Times, batch: int, why: str) -> Pairs:
         goal = self.goal
-        if not goal.batched or goal.fixed_batch or goal.objective != "throughput":
-            return batch, why
-        larger, reason = useful_batch(
-            winner, self.pool, self.requests, goal.limit, batch, self.ledger, start=batch, p95_s=goal.p95_s,
-            keep_share=_SURVEY_SHARE,
+        late = self._late(times)
+        in_time = {name: values for name, values in times.times_s.items() if name not in late}
+        pairs = run_off(
+            dataclasses.replace(times, times_s=in_time), self.order, batch, why, self.pool, self.requests, self.ledger,
+            limit=goal.limit, least=max(1, goal.least_batch), p95_s=goal.p95_s, keep_share=_SURVEY_SHARE,
         )  # fmt: skip
-        return (larger, reason) if larger > batch else (batch, why)
+        self.admission.rejected |= late | pairs.times.failures
+        return pairs
 
     def _rows(self, batch: int) -> int | None:
         """How many rows the candidates are compared at: for throughput the largest batch that fits into the budget."""
@@ -170,7 +179,7 @@ class _Contest:
         request = self.requests(batch)
         name = self.order[0]
         cost: float = self.ledger.step(
-            f"one run of batch {batch} of {name}", lambda: float(sum(self.pool.turn(name, request)(1)))
+            f"one run of batch {batch} of {name}", lambda: self.pool.turn(name, request)(1).total_s
         )
         left = max(0.0, self.ledger.left() - self.goal.seconds * _SURVEY_SHARE)
         needed = cost * len(self.candidates) * _RUNS_TO_DECIDE
@@ -204,23 +213,32 @@ class _Contest:
         seen = self.goal.p95_ms is None or min(map(len, times_s.values())) >= _ROUNDS_FOR_P95
         return seen and winner_of(times_s, self.order)[1]
 
-    def _winner(self, times: Times, rows: int) -> tuple[str, str]:
-        """The winner, and a sentence with the numbers that decided."""
-        times_s, aside = times.times_s, ""
-        if self.goal.p95_s is not None:
-            late = {name: value for name, value in times.p95_s.items() if value > self.goal.p95_s}
-            if len(late) < len(times_s):
-                self.admission.rejected |= {
-                    name: f"takes {value * 1e3:.4g} ms at the 95th percentile, {self.goal.p95_ms:g} ms are allowed"
-                    for name, value in late.items()
-                }
-                times_s = {name: values for name, values in times_s.items() if name not in late}
-            else:
-                aside = f"; no candidate ends within {self.goal.p95_ms:g} ms at the 95th percentile"
-        name, certain = winner_of(times_s, self.order)
-        return name, self._reason(name, certain, rows, times_s) + aside
+    def _late(self, times: Times) -> dict[str, str]:
+        """Those that take longer than is allowed, and why they are out; none where all do."""
+        if self.goal.p95_s is None:
+            return {}
+        late = {name: value for name, value in times.p95_s.items() if value > self.goal.p95_s}
+        return {
+            name: f"takes {value * 1e3:.4g} ms at the 95th percentile, {self.goal.p95_ms:g} ms are allowed"
+            for name, value in late.items()
+            if len(late) < len(times.times_s)
+        }
 
-    def _reason(self, winner: str, certain: bool, rows: int, times_s: Mapping[str, Sequence[float]]) -> str:
+    def _winner(self, times: Times, batches: Mapping[str, int]) -> tuple[str, str]:
+        """The winner, and a sentence with the numbers that decided."""
+        late = self._late(times)
+        self.admission.rejected |= late
+        times_s = per_row({name: values for name, values in times.times_s.items() if name not in late}, batches)
+        name, certain = winner_of(times_s, self.order)
+        aside = ""
+        if self.goal.p95_s is not None and times.p95_s[name] > self.goal.p95_s:
+            aside = f"; no candidate ends within {self.goal.p95_ms:g} ms at the 95th percentile"
+        return name, self._reason(name, certain, batches, times_s) + aside
+
+    def _reason(
+        self, winner: str, certain: bool, batches: Mapping[str, int], times_s: Mapping[str, Sequence[float]]
+    ) -> str:
+        rows = batches[winner]
         best = self.ledger.measured[Point(winner, rows)]
         what = f"a batch of {rows}" if rows > 1 else "one request"
         speed = (
@@ -230,7 +248,7 @@ class _Contest:
             return f"{speed}, the only candidate" + (" that may win" if len(self.order) > 1 else "")
         if too_few(times_s):
             return f"{speed}; too few rounds fit into the budget of {self.goal.seconds:g} s to prefer another"
-        beside = comparison(winner, times_s, self.order)
+        beside = comparison(winner, times_s, self.order, batches)
         return f"{speed}, {beside}" + ("" if certain else "; the budget ended before that was certain")
 
     def _record(self, winner: str, reason: str) -> Tuning:

@@ -23,7 +23,7 @@ from typing import Any
 
 __all__ = ["Journal", "journal_key", "tuning_cache"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def tuning_cache() -> Path:

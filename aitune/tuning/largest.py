@@ -16,7 +16,7 @@ from aitune.tuning.progress import SILENT, Progress
 
 __all__ = ["MIN_GAIN", "largest_batch", "useful_batch"]
 
-MIN_GAIN = 0.05
+MIN_GAIN = 0.03
 """A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
@@ -36,8 +36,8 @@ def largest_batch(
 ) -> tuple[int, str]:
     """The largest useful batch of a candidate, and a sentence why.
 
-    A size is useful when twice the size brings 5 % more rows per second, and ends in time where there is a limit of
-    time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
+    A size is useful when it brings 3 % more rows per second than half of it, and ends in time where there is a limit
+    of time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
     first of them is halved until it is an eighth or a quarter of the batch.
 
     Args:
@@ -75,7 +75,8 @@ def useful_batch(
         limit: Largest size to try.
         least: The answer is at least this, for users send it.
         ledger: Clock and budget.
-        start: Size that is known to be useful.
+        start: Size to begin at. Where no larger one is useful, smaller ones are tried: what was useful for another
+            candidate may be too much for this one.
         p95_s: Seconds within which 95 % of the runs must end.
         keep_share: Share of the budget that is not spent here.
     """
@@ -84,6 +85,8 @@ def useful_batch(
     try:
         search.double()
         search.halve()
+        if search.best == start:
+            search.shrink(max(1, min(least, limit)))
     finally:
         ledger.progress.done()
     best, why = search.best, search.why or f"batch {limit} is the largest that was allowed"
@@ -94,7 +97,7 @@ def useful_batch(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One comparison: the share of rows per second that the larger size brings, and why it is out of question."""
+    """One comparison: the share of rows per second that a size brings, and why it is out of question."""
 
     gain: float
     stop: str = ""
@@ -125,7 +128,7 @@ class _Search:
                 self.ceiling = 0
                 self.why = f"larger batches than {self.best} did not fit into the budget of {self.ledger.seconds:g} s"
                 return
-            step = self._compare(size)
+            step = self._compare(size, self.best, MIN_GAIN)
             if step.stop:
                 self._stop(size, step)
             elif step.gain > MIN_GAIN:
@@ -140,13 +143,27 @@ class _Search:
             size = (self.best + self.ceiling) // 2
             if not self._affordable(size):
                 return
-            step = self._compare(size)
+            share = MIN_GAIN * math.log2(size / self.best)
+            step = self._compare(size, self.best, share)
             if step.stop:
                 self._stop(size, step)
-            elif step.gain > MIN_GAIN * math.log2(size / self.best):
+            elif step.gain > share:
                 self.best = size
             else:
                 self.ceiling = size
+
+    def shrink(self, least: int) -> None:
+        """Half as much, as long as that loses less than :data:`MIN_GAIN` of the fastest size."""
+        fastest, size = self.best, self.best // 2
+        while size >= least and self._affordable(fastest):
+            step = self._compare(size, fastest, -MIN_GAIN)
+            if step.stop or step.gain < -MIN_GAIN:
+                return
+            self.why = f"batch {fastest} brings {1 / (1 + step.gain) - 1:+.0%} rows per second over batch {size}"
+            self.best = size
+            if step.gain > 0:
+                fastest = size
+            size //= 2
 
     def _stop(self, size: int, step: _Step) -> None:
         self.ceiling, self.hard, self.why = size, True, f"batch {size} {step.stop}"
@@ -162,31 +179,32 @@ class _Search:
         needed = known.p50_us * 1e-6 * size / self.best * 5 if known else 0.0
         return needed < self.ledger.left() - self.ledger.seconds * self.keep_share
 
-    def _compare(self, size: int) -> _Step:
-        small, large = str(self.best), str(size)
-        sizes = {small: self.best, large: size}
-        target = size / self.best / (1 + MIN_GAIN * math.log2(size / self.best))
+    def _compare(self, size: int, beside: int, share: float) -> _Step:
+        """How much more a size brings than another: measured until it is certainly more or less than ``share``."""
+        one, other = str(beside), str(size)
+        sizes = {one: beside, other: size}
+        target = size / beside / (1 + share)
 
         def settled(times: Mapping[str, Sequence[float]]) -> bool:
             if len(times) < 2:
                 return True
-            longer = ratios(times[large], times[small])
+            longer = ratios(times[other], times[one])
             return longer.high < target or longer.low > target
 
         ledger = self.ledger
         times = ledger.measure(
-            f"batch {small} and {large} of {self.name}",
+            f"batch {one} and {other} of {self.name}",
             lambda: {word: self.pool.turn(self.name, self.requests(rows)) for word, rows in sizes.items()},
             {word: Point(self.name, rows) for word, rows in sizes.items()},
             seconds=min(ledger.left(), ledger.seconds * _STEP_SHARE),
             settled=settled,
         )
-        if small in times.failures:
-            raise SourceError(f"{self.name} does not run at batch {small}: {times.failures[small]}")
-        if large in times.failures:
-            return _Step(0.0, f"does not run ({times.failures[large]})")
-        if self.p95_s is not None and times.p95_s[large] > self.p95_s:
-            return _Step(0.0, f"takes {times.p95_s[large] * 1e3:.4g} ms at the 95th percentile")
-        gain = size / self.best / ratios(times.times_s[large], times.times_s[small]).median - 1
-        ledger.progress.note(f"{self.name}: batch {size} brings {gain:+.0%} rows per second over batch {self.best}")
+        if one in times.failures:
+            raise SourceError(f"{self.name} does not run at batch {one}: {times.failures[one]}")
+        if other in times.failures:
+            return _Step(0.0, f"does not run ({times.failures[other]})")
+        if self.p95_s is not None and times.p95_s[other] > self.p95_s:
+            return _Step(0.0, f"takes {times.p95_s[other] * 1e3:.4g} ms at the 95th percentile")
+        gain = size / beside / ratios(times.times_s[other], times.times_s[one]).median - 1
+        ledger.progress.note(f"{self.name}: batch {size} brings {gain:+.0%} rows per second over batch {beside}")
         return _Step(gain)

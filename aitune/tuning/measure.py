@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import time
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 
 from aitune.errors import AituneError
 from aitune.tuning.progress import SILENT, Progress
+from aitune.tuning.runner import Timing
 
 __all__ = [
     "MIN_ROUNDS",
@@ -35,8 +37,8 @@ __all__ = [
 
 Clock = Callable[[], float]
 """Seconds since some moment, never going back."""
-Turn = Callable[[int], Sequence[float]]
-"""So many runs, one after the other: the seconds each of them took."""
+Turn = Callable[[int], Timing]
+"""So many runs, one after the other."""
 ByName = Mapping[str, Sequence[float]]
 
 _WARM_UP_RUNS = 3
@@ -48,6 +50,10 @@ _MAX_ROUNDS = 60
 _TURN_S = 0.01
 """A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
 _MAX_RUNS_PER_TURN = 1000
+_MOST_TRIES = 4
+"""A turn that something else disturbed is taken again, so many times in all."""
+_PATIENCE = 3
+"""So many times as many rounds are taken while most of them are disturbed, before they may decide."""
 _MOST_SINGLES = 20_000
 """So many single times are kept of each for its percentiles."""
 
@@ -87,12 +93,12 @@ class Times:
 def timed(run: Callable[[], object], clock: Clock = time.perf_counter) -> Turn:
     """Turns of something that is called here and timed by a clock."""
 
-    def turn(count: int) -> list[float]:
+    def turn(count: int) -> Timing:
         stamps = [clock()]
         for _ in range(count):
             run()
             stamps.append(clock())
-        return [after - before for before, after in itertools.pairwise(stamps)]
+        return Timing([after - before for before, after in itertools.pairwise(stamps)])
 
     return turn
 
@@ -113,6 +119,9 @@ def measure_in_turns(
     Each is warmed up first. A round is never cut short. It ends when ``settled`` says that the answer is certain (asked
     from ``min_rounds`` on), after ``max_rounds``, or after the first round that ends later than ``seconds`` from now.
 
+    A turn during which its threads waited for a processor is taken again. Rounds in which one stayed disturbed do not
+    count as long as there are ``min_rounds`` others; while there are not, three times as many are waited for.
+
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
         seconds: Budget, in seconds.
@@ -127,19 +136,32 @@ def measure_in_turns(
     times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
     singles: dict[str, list[float]] = {name: [] for name in contestants}
     turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times))}
+    calm: list[bool] = []
     for done in range(1, max_rounds + 1):
+        tries = _MOST_TRIES if done <= min_rounds or any(calm) else 1
+        calm.append(True)
         for name in [name for name in turns if name not in times.failures]:
-            singles[name] += _take_turn(name, contestants[name], turns[name], times)
+            timing = _take_turn(name, contestants[name], turns[name], times, tries)
+            singles[name] += timing.seconds
+            calm[-1] = calm[-1] and not timing.disturbed
         progress.advance()
         if not times.times_s or clock() >= deadline:
             break
-        if done >= min_rounds:
-            if settled(times.times_s):
+        if sum(calm) >= min_rounds or done >= _PATIENCE * min_rounds:
+            seen = _calm_ones(times.times_s, calm, min_rounds)
+            if settled(seen):
                 break
-            for name in hopeless(times.times_s):
+            for name in hopeless(seen):
                 turns.pop(name, None)
     times.p95_s.update({name: percentile(singles[name][:_MOST_SINGLES], 0.95) for name in times.times_s})
-    return times
+    return dataclasses.replace(times, times_s=_calm_ones(times.times_s, calm, min_rounds))
+
+
+def _calm_ones(times_s: ByName, calm: Sequence[bool], least: int) -> dict[str, list[float]]:
+    """The times of rounds that nothing disturbed; of all rounds where that would be too few."""
+    found = {name: list(itertools.compress(values, calm)) for name, values in times_s.items()}
+    enough = all(len(values) >= least for values in found.values())
+    return found if enough else {name: list(values) for name, values in times_s.items()}
 
 
 def median_interval(values: Sequence[float]) -> Interval:
@@ -203,7 +225,7 @@ def _warm_up(name: str, turn: Turn, times: Times) -> int:
         for _ in range(_WARM_UP_RUNS):
             if spent >= _WARM_UP_S:
                 break
-            last = sum(turn(1))
+            last = turn(1).total_s
             spent += last
     except AituneError as error:
         _drop(name, error, times)
@@ -211,18 +233,25 @@ def _warm_up(name: str, turn: Turn, times: Times) -> int:
     return max(1, min(_MAX_RUNS_PER_TURN, round(_TURN_S / last))) if last > 0 else _MAX_RUNS_PER_TURN
 
 
-def _take_turn(name: str, turn: Turn, count: int, times: Times) -> Sequence[float]:
-    """Time one turn; where it has several runs, one more goes before it, because another one ran in between."""
+def _take_turn(name: str, turn: Turn, count: int, times: Times, tries: int) -> Timing:
+    """Time one turn, the least disturbed of several tries.
+
+    Where it has several runs, one more goes before it, because another one ran in between.
+    """
     try:
-        if count > 1:
-            turn(1)
-        singles = turn(count)
+        best: Timing | None = None
+        while tries > 0 and (best is None or best.disturbed):
+            tries -= 1
+            if count > 1:
+                turn(1)
+            best = min(filter(None, (best, turn(count))), key=lambda timing: timing.waiting)
     except AituneError as error:
         _drop(name, error, times)
-        return ()
-    times.times_s[name].append(max(sum(singles), 1e-9) / count)
+        return Timing(())
+    assert best is not None
+    times.times_s[name].append(max(best.total_s, 1e-9) / count)
     times.runs[name] += count
-    return singles
+    return best
 
 
 def _drop(name: str, error: AituneError, times: Times) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 from aitune.numerics import Array
 from aitune.tuning.candidate import Candidate, Launch, open_here
 from aitune.tuning.measure import Clock, Turn, timed
-from aitune.tuning.runner import Runner, SelfTimed
+from aitune.tuning.runner import Runner, SelfTimed, Timing
 
 __all__ = ["Pool"]
 
@@ -51,7 +51,7 @@ class Pool:
     def turn(self, name: str, request: Mapping[str, Array]) -> Turn:
         """Turns of one candidate on one request; what opening it raises, the first turn raises."""
 
-        def take(count: int) -> Sequence[float]:
+        def take(count: int) -> Timing:
             runner = self.runner(name)
             if isinstance(runner, SelfTimed):
                 return runner.time_runs(request, count)

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from aitune.numerics.dtypes import Array
 
-__all__ = ["Runner", "SelfTimed"]
+__all__ = ["Runner", "SelfTimed", "Timing"]
+
+_DISTURBED = 0.03
+"""A turn whose threads waited for a processor longer than this share of it is disturbed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Some runs, one after the other.
+
+    Attributes:
+        seconds: What each of them took.
+        waited_s: How long their threads were ready and had no processor, in seconds, all together; 0 where nobody
+            knows.
+    """
+
+    seconds: Sequence[float]
+    waited_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """All runs together."""
+        return float(sum(self.seconds))
+
+    @property
+    def waiting(self) -> float:
+        """The share of the time that was waiting."""
+        return self.waited_s / max(self.total_s, 1e-9)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something else had the processor for so long that the times are not those of the model."""
+        return self.waiting > _DISTURBED
 
 
 @runtime_checkable
@@ -43,8 +76,8 @@ class Runner(Protocol):
 class SelfTimed(Protocol):
     """A runner that lives elsewhere and tells the time there, so that the way to it is not measured with it."""
 
-    def time_runs(self, inputs: Mapping[str, Array], count: int) -> Sequence[float]:
-        """Run one request ``count`` times; the seconds of each run.
+    def time_runs(self, inputs: Mapping[str, Array], count: int) -> Timing:
+        """Run one request ``count`` times.
 
         Raises:
             SourceError: As ``run`` does, and if what runs the model has died.

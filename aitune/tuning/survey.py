@@ -75,7 +75,7 @@ def _other_shape(
     one = None if batch is None else 1
     request = requests(one, label)
     first = names[0]
-    cost: float = ledger.step(f"one run at the {label} shape", lambda: float(sum(pool.turn(first, request)(1))))
+    cost: float = ledger.step(f"one run at the {label} shape", lambda: pool.turn(first, request)(1).total_s)
     for rows in sorted({1, batch or 1}):
         while rows > 1 and cost * rows * len(names) * _RUNS > ledger.left() / 2:
             rows //= 2

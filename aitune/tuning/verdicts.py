@@ -49,17 +49,25 @@ def hopeless(times_s: ByName) -> Collection[str]:
     return [name for name in times_s if ratios(times_s[name], times_s[fastest]).low > 1 + _HOPELESS]
 
 
-def comparison(winner: str, times_s: ByName, order: Sequence[str]) -> str:
-    """The winner beside the one that comes nearest, as part of a sentence."""
+def comparison(winner: str, times_s: ByName, order: Sequence[str], batches: Mapping[str, int]) -> str:
+    """The winner beside the one that comes nearest, as part of a sentence.
+
+    Args:
+        winner: Its name.
+        times_s: Seconds per row, round by round.
+        order: Names, simplest first.
+        batches: Rows per run, by name.
+    """
     others = {name: ratios(values, times_s[winner]).median for name, values in times_s.items() if name != winner}
     nearest = min(others, key=lambda name: others[name])
     ratio = others[nearest]
+    other = f"{nearest!r}" + (f" at batch {batches[nearest]}" if batches[nearest] != batches[winner] else "")
     if ratio > 1 + EQUIVALENT:
-        return f"{ratio:.2f} times as fast as {nearest!r}"
+        return f"{ratio:.2f} times as fast as {other}"
     if ratio < 1 - EQUIVALENT:
-        return f"where {nearest!r} was faster in some rounds, but not when nothing disturbed them"
+        return f"where {other} was faster in some rounds, but not when nothing disturbed them"
     simpler = " and simpler" if order.index(winner) < order.index(nearest) else ""
-    return f"as fast as {nearest!r} within {EQUIVALENT:.0%}{simpler}"
+    return f"as fast as {other} within {EQUIVALENT:.0%}{simpler}"
 
 
 def _by_median(times_s: ByName, present: Sequence[str]) -> tuple[str, bool]:

@@ -53,7 +53,7 @@ def test_a_worker_gives_the_same_answers_and_times_itself(network: Path) -> None
         assert np.array_equal(runner.run(X)["y"], aitune.onnx.OnnxRunner(network).run(X)["y"])
         feeds = [{"x": np.ones((rows, 32), np.float32)} for rows in range(1, 11)]
         for feed in (*feeds, *feeds):
-            assert len(runner.time_runs(feed, 2)) == 2
+            assert len(runner.time_runs(feed, 2).seconds) == 2
         with pytest.raises(SourceError, match="lacks input 'x'"):
             runner.run({})
     finally:
@@ -69,7 +69,7 @@ def test_a_crash_is_one_line_and_the_next_run_has_a_new_process(network: Path) -
         os.kill(runner._process.pid, signal.SIGKILL)
         with pytest.raises(SourceError, match="killed by SIGKILL, as happens when memory runs out"):
             runner.time_runs(X, 1)
-        assert len(runner.time_runs(X, 3)) == 3
+        assert len(runner.time_runs(X, 3).seconds) == 3
     finally:
         runner.close()
 

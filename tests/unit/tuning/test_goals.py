@@ -93,6 +93,43 @@ def test_the_winner_looks_for_a_larger_batch_of_its_own() -> None:
     assert found.max_batch_size == 32
 
 
+def test_the_winner_looks_for_a_smaller_batch_of_its_own() -> None:
+    """The first gains up to 32 rows; the other is as fast there, and much faster for the few that fit into a cache."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.010 * max(rows, 32))
+    second = timed(clock, lambda rows: 0.009 * rows if rows <= 8 else 0.0101 * rows, "cached")
+    found = chosen(clock, first, second)
+    assert (found.tuning.winner, found.max_batch_size) == ("cached", 1)
+    assert "1.11 times as fast as 'default' at batch 32; batch 8 brings +0%" in found.tuning.reason
+
+
+def test_one_that_is_nearly_as_fast_wins_at_another_batch() -> None:
+    """A tenth slower at the batch of the first, a fifth faster at twice as many rows."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.010 * max(rows, 8))
+    second = timed(clock, lambda rows: 0.0883 if rows <= 8 else 0.008 * max(rows, 16), "wide")
+    found = chosen(clock, first, second)
+    assert (found.tuning.winner, found.max_batch_size) == ("wide", 16)
+
+
+def test_a_batch_of_its_own_ends_in_time() -> None:
+    """Twice the rows would be faster, but too late; what is too late at once does not take part."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.010 * max(rows, 8))
+    second = timed(clock, lambda rows: 0.079 if rows <= 8 else 0.008 * max(rows, 16), "wide")
+    found = chosen(clock, first, second, p95_ms=100.0)
+    assert (found.tuning.winner, found.max_batch_size) == ("default", 8)
+
+
+def test_users_batches_are_not_taken_away_by_a_winner() -> None:
+    """They send eight rows, whatever suits the winner."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.010 * max(rows, 32))
+    second = timed(clock, lambda rows: 0.009 * rows if rows <= 8 else 0.0101 * rows, "cached")
+    found = chosen(clock, first, second, least_batch=8)
+    assert (found.tuning.winner, found.max_batch_size) == ("cached", 8)
+
+
 def test_the_smallest_and_the_largest_shape_are_measured_too() -> None:
     """For the first and the winner, at one row and at as many as the budget allows."""
     clock = FakeClock()

@@ -16,8 +16,9 @@ from aitune.records import DType, TensorSpec
 from aitune.tuning import choose
 from aitune.tuning.choose import Choice, Goal, winner_of
 from aitune.tuning.largest import largest_batch
-from aitune.tuning.measure import measure_in_turns, median_interval, ratios
+from aitune.tuning.measure import Turn, measure_in_turns, median_interval, ratios
 from aitune.tuning.measure import timed as timed_by
+from aitune.tuning.runner import Timing
 
 Y = TensorSpec("y", DType.FLOAT32, ("batch", 1))
 
@@ -98,6 +99,49 @@ def test_one_that_fails_drops_out_and_the_others_go_on() -> None:
     assert times.failures == {"later": "out of memory", "never": "no kernel"}
     assert list(times.times_s) == ["good"]
     assert len(times.times_s["good"]) == 6
+
+
+def disturbed_at(clock: FakeClock, calls: Callable[[int], bool]) -> Turn:
+    """A second a run, and twice as long where something else has the processor."""
+    asked = iter(range(10**6))
+
+    def turn(count: int) -> Timing:
+        waited_s = 1.0 * count if calls(next(asked)) else 0.0
+        clock.spend(count + waited_s)
+        return Timing([1.0 + waited_s / count] * count, waited_s)
+
+    return turn
+
+
+def test_a_disturbed_turn_is_taken_again() -> None:
+    """Every other turn shares the processor: all times are those of the others."""
+    clock = FakeClock()
+    turns = {"a": disturbed_at(clock, lambda number: number % 2 == 0)}
+    assert measure_in_turns(turns, seconds=1e9, clock=clock, max_rounds=7).times_s == {"a": [1.0] * 7}
+
+
+def test_disturbed_rounds_do_not_count_while_there_are_others() -> None:
+    """A disturbance as long as two rounds is left out, for the other candidate too; one without end is all there is."""
+    clock = FakeClock()
+    turns = {name: disturbed_at(clock, lambda number: 10 <= number < 18) for name in "ab"}
+    found = measure_in_turns(turns, seconds=1e9, clock=clock, max_rounds=12)
+    assert found.times_s == {"a": [1.0] * 10, "b": [1.0] * 10}
+    endless = {"a": disturbed_at(clock, lambda number: number > 3)}
+    assert len(measure_in_turns(endless, seconds=1e9, clock=clock, max_rounds=10).times_s["a"]) == 10
+
+
+def test_nothing_is_decided_in_a_disturbance() -> None:
+    """It is waited for the end of it, three times as many rounds at most."""
+    clock = FakeClock()
+    turns = {"a": disturbed_at(clock, lambda number: number < 14)}
+    seen: list[int] = []
+    measure_in_turns(turns, seconds=1e9, clock=clock, settled=lambda times: bool(seen.append(len(times["a"]))) or True)
+    assert seen == [5]
+    endless = {"a": disturbed_at(clock, lambda number: number > 2)}
+    measure_in_turns(
+        endless, seconds=1e9, clock=clock, settled=lambda times: bool(seen.append(len(times["a"]))) or True
+    )
+    assert seen == [5, 15]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 10, 20, 50, 60])
@@ -224,7 +268,7 @@ def test_every_measurement_has_its_numbers() -> None:
     ("seconds", "largest", "why"),
     [
         (lambda rows: 0.1, 64, "batch 64 is the largest that was allowed"),
-        (lambda rows: 0.01 * rows, 1, r"batch 2 brings \+0% rows per second over batch 1, less than 5%"),
+        (lambda rows: 0.01 * rows, 1, r"batch 2 brings \+0% rows per second over batch 1, less than 3%"),
         (lambda rows: 0.01 * max(rows, 8), 8, "batch 16 brings"),
         (lambda rows: 0.01 * rows * (1.2 if rows == 4 else 1) / min(rows, 16), 16, "batch 32 brings"),
     ],
