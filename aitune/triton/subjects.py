@@ -13,6 +13,7 @@ from typing import Any
 
 from aitune.errors import RecordError, UsageError
 from aitune.numerics import Array, observe_domains, read_samples, synthetic_inputs
+from aitune.numerics.repeated import repeated
 from aitune.numerics.samples import Request
 from aitune.records import Artifact, TunedTensorSpec
 from aitune.records.evidence import InputDomain
@@ -81,6 +82,13 @@ class Subject:
     def artifact(self) -> Artifact | None:
         """The published record, None when there is none at hand."""
         return None if self.published is None else self.published.artifact
+
+    @property
+    def guesses(self) -> bool:
+        """Whether nobody saw the model answer a request that is made up: a refusal may be the fault of the request."""
+        evidence = self.artifact.evidence if self.artifact is not None else None
+        unseen = evidence is not None and evidence.probe is None and evidence.samples is None
+        return self.source == "config" or unseen
 
     @property
     def precision(self) -> str:
@@ -161,11 +169,16 @@ def recorded_requests(subject: Subject) -> tuple[Request, ...]:
 def make_request(subject: Subject, label: str, *, seed: int, rows: int | None = None) -> dict[str, Array]:
     """A made-up request within the bounds, as the artifact sees it.
 
+    A record with samples and without a probe is of a model that refuses what is made up: the values are the samples'.
+
     Args:
         subject: What to ask.
         label: ``"smallest"``, ``"typical"`` or ``"largest"``.
         seed: Equal seeds give equal requests.
         rows: Size of the batch axis; what the label says when None.
+
+    Raises:
+        ArtifactIntegrityError: If samples are needed, and their file is missing or is not the recorded one.
     """
     typical = {domain.name: domain.typical_shape for domain in subject.domains}
     shapes = {}
@@ -176,7 +189,18 @@ def make_request(subject: Subject, label: str, *, seed: int, rows: int | None = 
             limit = subject.max_batch_size or spec.max_shape[spec.batch_axis]
             shape[spec.batch_axis] = rows if rows is not None else min(shape[spec.batch_axis], limit)
         shapes[spec.name] = tuple(shape)
+    samples = _instead(subject)
+    if samples:
+        return repeated(subject.inputs, samples, shapes, seed)
     return synthetic_inputs(subject.inputs, subject.domains, shapes, seed)
+
+
+def _instead(subject: Subject) -> tuple[Mapping[str, Array], ...]:
+    """The recorded requests of a model that refuses what is made up."""
+    evidence = subject.artifact.evidence if subject.artifact is not None else None
+    if evidence is None or evidence.probe is not None:
+        return ()
+    return tuple(request.inputs for request in recorded_requests(subject) if request.origin == "recorded")
 
 
 Send = Callable[[Client, str, str, Mapping[str, Tensor]], Mapping[str, Tensor]]

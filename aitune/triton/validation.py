@@ -17,7 +17,7 @@ from aitune.errors import ArtifactIntegrityError, RecordError, ServerError, Usag
 from aitune.numerics import Array
 from aitune.numerics.processor import processor
 from aitune.triton.checks_live import checks_of
-from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped
+from aitune.triton.checks_live.context import BudgetSpent, Context, failed, skipped, warned
 from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.client import DEFAULT_TIMEOUT_S
 from aitune.triton.client_errors import EndpointRestricted, InferenceRefused, ServerTimeout, ServerUnreachable
@@ -203,6 +203,8 @@ def _guarded(name: str, check: Callable[[Context], CheckResult], context: Contex
             raise
         return failed(name, f"the server stopped answering: {error}"), isinstance(error, ServerUnreachable)
     except InferenceRefused as error:
+        if context.subject.guesses:
+            return warned(name, f"a made-up request was refused: {error}"), False
         return failed(name, f"a valid request was refused: {error}"), False
     except (UsageError, ArtifactIntegrityError, ServerError) as error:
         return failed(name, str(error)), False

@@ -17,14 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from aitune.errors import AituneError, SourceError, UsageError
+from aitune.errors import SourceError, UsageError
 from aitune.numerics import (
     Array,
-    Request,
     Tolerance,
-    check_probe,
-    make_probe,
-    probe_request,
     require_dtype,
     write_samples,
 )
@@ -32,18 +28,18 @@ from aitune.numerics.processor import processor
 from aitune.numerics.samples import MAX_SAMPLE_BYTES, SAMPLE_FILE_NAME
 from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact, TensorSpec
 from aitune.records.artifact import Companion
-from aitune.records.evidence import Evidence, InputDomain, Probe
+from aitune.records.evidence import Evidence, InputDomain
 from aitune.records.fingerprints import fingerprint_file
 from aitune.records.interface import Interface
 from aitune.tuning.accuracy import Check
 from aitune.tuning.admission import Ask
 from aitune.tuning.candidate import Candidate, Launch, open_here
-from aitune.tuning.contract import Contract, Observation, make_contract, run_checked
+from aitune.tuning.contract import make_contract
 from aitune.tuning.facts import machine_facts, model_facts
+from aitune.tuning.keeping import KEEP_SAMPLES, keep
 from aitune.tuning.measure import Clock
 from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress
-from aitune.tuning.runner import Runner
 from aitune.tuning.settle import Job, Measuring, settle
 from aitune.tuning.shapes import Ranges
 from aitune.tuning.zeros import prove_zeros
@@ -52,10 +48,7 @@ __all__ = ["BATCH_CAP", "KEEP_SAMPLES", "finish"]
 
 BATCH_CAP = 64
 """The largest batch that measuring may find by itself; a larger one must be asked for."""
-KEEP_SAMPLES = ("none", "synthetic", "recorded")
 _ARTIFACTS: dict[str, type[Artifact]] = {kind.format: kind for kind in (ONNXArtifact, TensorRTPlanArtifact)}
-_MAX_RECORDED = 16
-"""So many recorded samples are run and kept at most."""
 
 Tensors = Mapping[str, Array]
 
@@ -161,10 +154,7 @@ def finish(
         )
         progress.start("asking the golden probe and keeping samples", None)
         marked = prove_zeros(found.runner, job.outputs, _typical(job.domains, found.ranges), found.warm_ups)
-        probe, remarks = _probe(found.runner, contract, marked)
-        requests = (
-            [] if probe is None else _requests(found.runner, job, contract, found.observations, samples, keep_samples)
-        )
+        probe, requests, remarks = keep(found, contract, marked, samples, keep_samples)
         progress.done()
     own = found.winner.model_file
     chosen, companions = (file, interface.companions) if own is None else (own, ())
@@ -219,63 +209,6 @@ def _typical(domains: Sequence[InputDomain], ranges: Ranges) -> tuple[InputDomai
     return tuple(
         dataclasses.replace(domain, typical_shape=shapes[domain.name]) for domain in domains if domain.name in shapes
     )
-
-
-def _probe(runner: Runner, contract: Contract, domains: Sequence[InputDomain]) -> tuple[Probe | None, tuple[str, ...]]:
-    """The golden probe, if the model gives the same answer twice; else a note why there is none."""
-    try:
-        probe = make_probe(runner.run, contract.inputs, contract.outputs, domains)
-        again = check_probe(probe, runner.run(probe_request(probe, contract.inputs)), contract.outputs)
-    except AituneError as error:
-        return None, (f"no golden probe and no samples: the model does not run on a made-up request: {error}",)
-    if not again.agrees:
-        return None, (f"no golden probe and no samples: two equal runs differ: {again.detail}",)
-    return probe, ()
-
-
-def _requests(
-    runner: Runner,
-    job: Job,
-    contract: Contract,
-    observations: Sequence[Observation],
-    samples: Sequence[Tensors],
-    keep_samples: str,
-) -> list[Request]:
-    """What may go into the sample file; recorded ones, where they are wanted, before made-up ones."""
-    if keep_samples == "none":
-        return []
-    made = [
-        Request(label=item.label, origin="synthetic", inputs=item.inputs, outputs=item.outputs) for item in observations
-    ]
-    if keep_samples == "synthetic":
-        return made
-    fitting = [sample for sample in samples if _within(sample, contract)][:_MAX_RECORDED]
-    recorded = []
-    for index, sample in enumerate(fitting):
-        sent = {
-            spec.name: np.ascontiguousarray(sample[spec.name]).reshape(sample[spec.name].shape) for spec in job.inputs
-        }
-        answer = run_checked(runner, sent, job.outputs, f"on sample {index}")
-        recorded.append(Request(label=_label(sent, observations), origin="recorded", inputs=sent, outputs=answer))
-    return recorded + made
-
-
-def _within(sample: Tensors, contract: Contract) -> bool:
-    """Whether a recorded sample lies within the bounds, which the user may have made narrower."""
-    return all(
-        len(spec.shape) == sample[spec.name].ndim
-        and all(
-            low <= size <= high
-            for low, size, high in zip(spec.min_shape, sample[spec.name].shape, spec.max_shape, strict=True)
-        )
-        for spec in contract.inputs
-    )
-
-
-def _label(sent: Tensors, observations: Sequence[Observation]) -> str:
-    shapes = {name: array.shape for name, array in sent.items()}
-    same = (item.label for item in observations if {name: array.shape for name, array in item.inputs.items()} == shapes)
-    return next(same, "typical")
 
 
 def _busy(tune: bool) -> tuple[str, ...]:

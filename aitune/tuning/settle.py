@@ -106,6 +106,7 @@ class Settled:
         ranges: Final shapes of the inputs.
         observations: Requests of those shapes with their answers.
         warm_ups: Requests at the typical shape: one row and the largest batch, or the only one.
+        made_up: Whether the values of requests are made up; else they are those of the user's samples.
         notes: Lines a person should read.
     """
 
@@ -117,6 +118,7 @@ class Settled:
     ranges: Ranges
     observations: tuple[Observation, ...]
     warm_ups: tuple[Tensors, ...]
+    made_up: bool
     notes: tuple[str, ...]
 
 
@@ -156,6 +158,7 @@ def settle(job: Job, ranges: Ranges, measuring: Measuring | None, stack: ExitSta
         ranges=ranges,
         observations=observations,
         warm_ups=tuple(job.request(ranges.shapes("typical", batch=size)) for size in rows),
+        made_up=job.made_up,
         notes=(*found.notes, *(() if job.made_up else (_RECORDED_ONLY,))),
     )
 

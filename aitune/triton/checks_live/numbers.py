@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from aitune.errors import UnavailableError
+from aitune.errors import SourceError, UnavailableError
 from aitune.numerics import Array, as_float, compare
 from aitune.numerics.samples import Request
 from aitune.records import DType
@@ -69,9 +69,13 @@ def _seen(requests: Sequence[Request]) -> set[str]:
 
 
 def _references(context: Context, run: Run, labels: Sequence[str]) -> tuple[Request, ...]:
-    """Requests with the answers of the artifact; none where it cannot be run here."""
+    """Requests with the answers of the artifact; none where it cannot be run here, or refuses what is made up."""
     try:
         return tuple(_reference(context, run, label) for label in labels)
+    except SourceError:
+        if not context.subject.guesses:
+            raise
+        return ()
     except UnavailableError:  # e.g. a TensorRT plan on a machine without a GPU: samples and probe have to do
         return ()
 
@@ -144,8 +148,8 @@ def _between_protocols(context: Context) -> CheckResult:
             context.known = context.known or (inputs, next(iter(answers.values())))
             bad += [f"{label}: {line}" for line in _inconsistent(context, list(answers.values()))]
             odd += [f"{label}: {line}" for line in _not_finite(next(iter(answers.values())))]
-    if bad and context.subject.source == "config":
-        # Sizes and values were guessed: a refusal says more about the guess than about the model.
+    if bad and context.subject.guesses:
+        # Sizes or values were guessed: a refusal says more about the guess than about the model.
         return warned("numbers", f"made-up requests: {bad[0]}", *bad)
     if bad:
         return failed("numbers", bad[0], *bad)

@@ -186,6 +186,6 @@ def _first_rows(one: Array, other: Array) -> tuple[Array, Array]:
 
 def _refused(context: Context, name: str, why: str) -> CheckResult:
     """A request that should be valid was refused; with guessed values that may be the guess's fault."""
-    if context.subject.source == "config":
+    if context.subject.guesses:
         return warned(name, f"a made-up request was refused: {why}")
     return failed(name, f"a valid request was refused: {why}")
