@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -101,7 +102,7 @@ def _load_file(path: Path, shown: str) -> ModuleType:
             f"source file {shown!r} does not exist, found {found} there",
             hint=f"did you mean {close[0]!r}?" if close else "",
         )
-    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
     name = f"aitune_source_{digest}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

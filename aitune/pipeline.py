@@ -133,7 +133,13 @@ def kind_of(source: str) -> SourceKind:
     }
     suffix = Path(source).suffix.lower()
     if suffix in suffixes:
-        return suffixes[suffix]
+        kind = suffixes[suffix]
+        if kind is not SourceKind.RECORD and not _is_utf8(source):
+            raise SourceError(
+                f"SOURCE {source!r} has a name that is not UTF-8, which ONNX Runtime cannot open",
+                hint="rename the file or its folder, or give the file's name from within its folder",
+            )
+        return kind
     if _FUNCTION.fullmatch(source):
         return SourceKind.PYTHON
     path = Path(source)
@@ -147,6 +153,14 @@ def kind_of(source: str) -> SourceKind:
             hint="write a function that returns (module, samples) and give file.py:function",
         )
     raise SourceError(f"SOURCE {source!r} is not of a known form", hint=f"give one of: {_FORMS}")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are no UTF-8 stand in the text as lone surrogates
+        return False
+    return True
 
 
 def default_model_name(source: str) -> str:

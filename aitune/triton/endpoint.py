@@ -99,6 +99,10 @@ class Endpoint:
             raise UsageError(f"protocol must be 'grpc' or 'http', got {self.protocol!r}")
         if not self.host or not 0 < self.port < 65536:
             raise UsageError(f"a server address needs a host and a port, got {self.host!r} and {self.port!r}")
+        try:
+            self.host.encode("idna")
+        except UnicodeError as error:
+            raise UsageError(f"server {self.host!r} is no name of a host", hint="write HOST:PORT") from error
         if self.prefix and self.protocol == "grpc":
             raise UsageError(
                 f"gRPC has no paths, got {self.prefix!r} after {self.address}", hint="use http:// for a path prefix"

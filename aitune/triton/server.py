@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aitune.errors import ServerError
+from aitune.errors import RepositoryError, ServerError
 from aitune.process import Background
 from aitune.triton import server_http
 from aitune.triton.discovery import find_server
@@ -95,7 +95,7 @@ class LocalServer:
         self._process: Background | None = None
 
     def __enter__(self) -> Self:
-        require_root(self._repository)
+        _check_name(require_root(self._repository).resolve())
         program = self._program = self._program or find_server()
         for attempt in range(1, _ATTEMPTS + 1):
             self._ports = _ports(self._wanted)
@@ -244,6 +244,21 @@ class LocalServer:
         with tempfile.NamedTemporaryFile(prefix="aitune-server-", suffix=".log", delete=False) as kept:
             shutil.copyfile(self.log, kept.name)
         return Path(kept.name)
+
+
+def _check_name(root: Path) -> None:
+    """Refuse a path that the server's backends cannot read.
+
+    Raises:
+        RepositoryError: If it is not UTF-8.
+    """
+    try:
+        str(root).encode()
+    except UnicodeEncodeError as error:
+        raise RepositoryError(
+            f"model repository {str(root)!r} has a name that is not UTF-8, from which no server can load a model",
+            hint="rename the folder, or copy the repository to another place",
+        ) from error
 
 
 def _ports(wanted: Sequence[int | None]) -> Ports:

@@ -119,3 +119,11 @@ def test_our_own_errors_pass_through(folder: Path) -> None:
 
     with pytest.raises(SourceError, match=r"^no good$"):
         call_function("user.py:value", refuse, folder=folder)
+
+
+def test_a_function_in_a_folder_whose_name_is_not_utf8_is_called(tmp_path: Path) -> None:
+    """Python reads such a file, and so does everything around it."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "source.py").write_text("def f():\n    return 3\n")
+    assert load_function(f"{folder}/source.py:f")() == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -208,4 +209,37 @@ def test_a_repository_that_is_not_there_has_one_code(
     assert main([*argv, "--format", "json"]) == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["code"] == "E_REPOSITORY"
+    assert len([line for line in err.splitlines() if line.startswith("error: ")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        (["inspect", "{}/m.onnx"], "E_SOURCE"),
+        (["build", "{}/m.onnx", "-r", "{}"], "E_SOURCE"),
+        (["build", "{}/m.py:f", "-r", "{}"], "E_SOURCE"),
+        (["render", "{}/aitune.json"], "E_RECORD"),
+        (["check", "{}/none"], "E_REPOSITORY"),
+        (["show", "{}/m"], "E_REPOSITORY"),
+        (["diff", "{}/m", "{}/n"], "E_REPOSITORY"),
+        (["convert", "{}/m", "--to", "json"], "E_REPOSITORY"),
+        (["versions", "{}/none"], "E_REPOSITORY"),
+        (["rollback", "{}", "-m", "m", "--to", "1"], "E_REPOSITORY"),
+        (["serve", "{}"], "E_REPOSITORY"),
+        (["validate", "{}"], "E_REPOSITORY"),
+        (["perf", "{}", "-m", "m"], "E_REPOSITORY"),
+        (["status", "-u", "{}:80"], "E_USAGE"),
+        (["{}"], "E_USAGE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_name_that_is_not_utf8_is_one_line(
+    argv: list[str], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes of the command line that are no text are shown escaped, and never end a command with a bug."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    assert main([*(text.format(folder) for text in argv), "--format", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"]["code"] == word
     assert len([line for line in err.splitlines() if line.startswith("error: ")]) == 1

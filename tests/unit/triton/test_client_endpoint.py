@@ -43,6 +43,8 @@ def test_an_address_is_read_as_meant(text: str, protocol: str | None, url: str) 
         ("", None, "is no address"),
         ("grpc://host/prefix", None, "gRPC has no paths"),
         ("host:1", "rest", "unknown scheme 'rest'"),
+        ("a..b:80", None, "'a..b' is no name of a host"),
+        ("grpc://caf\udce9:80", None, "is no name of a host"),
     ],
 )
 def test_what_is_no_address_is_refused(text: str, protocol: str | None, words: str) -> None:
