@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aitune.errors import SourceError
-from aitune.functions import call_function
+from aitune.functions import call_function, load_function
 
 CODE = """
 import os
