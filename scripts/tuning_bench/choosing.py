@@ -1,0 +1,128 @@
+"""What the tuner chooses, beside a grid of everything it could have chosen."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tuning_bench.models import BATCHES, Model, Row, say
+
+GRID_ROUNDS = 20
+TRUTH_ROUNDS = 40
+BUSY_RUNS = 5
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A candidate at a batch."""
+
+    candidate: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"{self.candidate} at {self.batch}"
+
+
+def choice(model: Model, tune_seconds: float) -> Row:
+    """The tuner beside a grid, on a quiet and on a busy machine."""
+    say(f"{model.name}: choosing")
+    pair, seconds, rejected = choose_once(model, tune_seconds)
+    pairs = [pair]
+    with others_at_work():
+        for number in range(BUSY_RUNS):
+            say(f"{model.name}: choosing on a busy machine, {number + 1} of {BUSY_RUNS}")
+            pairs.append(choose_once(model, tune_seconds)[0])
+    say(f"{model.name}: measuring the grid")
+    start = time.perf_counter()
+    largest = 64 if model.artifact.max_batch_size else 1
+    names = [name for name in every_candidate(model) if name not in rejected]
+    grid = measured(model, [Pair(name, rows) for name in names for rows in BATCHES if rows <= largest], GRID_ROUNDS)
+    grid_seconds = time.perf_counter() - start
+    say(f"{model.name}: measuring what was chosen beside the best of the grid")
+    leaders = sorted(grid, key=lambda one: -grid[one])[:3]
+    truth = measured(model, list(dict.fromkeys([*pairs, *leaders])), TRUTH_ROUNDS)
+    top = max(truth, key=lambda one: truth[one])
+    return {
+        "chosen": str(pair),
+        "share_of_best": truth[pair] / truth[top],
+        "chosen_when_busy": [str(one) for one in pairs[1:]],
+        "worst_share_when_busy": min(truth[one] for one in pairs[1:]) / truth[top],
+        "grid_points": len(grid),
+        "grid_best": str(top),
+        "grid_best_per_s": truth[top],
+        "choosing_seconds": seconds,
+        "grid_seconds": grid_seconds,
+        "share_of_time": seconds / grid_seconds,
+    }
+
+
+def every_candidate(model: Model) -> dict[str, Any]:
+    """All candidates, by name."""
+    from aitune.onnx.candidates import candidates
+
+    return {one.name: one for one in candidates(model.file)}
+
+
+def choose_once(model: Model, tune_seconds: float) -> tuple[Pair, float, Sequence[str]]:
+    """What the tuner chooses, how long it took, and who may not win."""
+    from aitune.onnx.isolation import launch
+    from aitune.records import TensorSpec
+    from aitune.tuning import choose
+    from aitune.tuning.choose import Goal
+
+    artifact = model.artifact
+    batched = artifact.max_batch_size is not None
+    start = time.perf_counter()
+    found = choose(
+        tuple(every_candidate(model).values()),
+        model.request,
+        [TensorSpec(one.name, one.dtype, one.shape) for one in artifact.outputs],
+        Goal(batched=batched, limit=64 if batched else 1, seconds=tune_seconds),
+        launch=launch,
+    )
+    pair = Pair(found.tuning.winner, found.max_batch_size or 1)
+    say(f"  {pair}: {found.tuning.reason}")
+    return pair, time.perf_counter() - start, [name for name, why in found.tuning.rejected if "budget" not in why]
+
+
+def measured(model: Model, pairs: Sequence[Pair], rounds: int) -> dict[Pair, float]:
+    """Rows per second of every pair, all of them in turns."""
+    from aitune.onnx.isolation import launch
+    from aitune.tuning.measure import measure_in_turns, quiet
+    from aitune.tuning.pool import Pool
+
+    batched = model.artifact.max_batch_size is not None
+    requests = {pair.batch: model.request(pair.batch if batched else None) for pair in pairs}
+    known = every_candidate(model)
+    with Pool([known[name] for name in {pair.candidate for pair in pairs}], launch, clock=time.perf_counter) as pool:
+        times = measure_in_turns(
+            {str(pair): pool.turn(pair.candidate, requests[pair.batch]) for pair in pairs},
+            seconds=float("inf"),
+            max_rounds=rounds,
+        )
+    return {pair: pair.batch / quiet(times.times_s[str(pair)]) for pair in pairs if str(pair) in times.times_s}
+
+
+@contextmanager
+def others_at_work() -> Iterator[None]:
+    """A process that works and rests in turns of random length, as on a machine that is shared."""
+    with ExitStack() as stack:
+        process = multiprocessing.Process(target=_work_and_rest, daemon=True)
+        process.start()
+        stack.callback(process.join)
+        stack.callback(process.terminate)
+        yield
+
+
+def _work_and_rest() -> None:
+    generator = random.Random(0)
+    while True:
+        end = time.perf_counter() + generator.uniform(0.0, 1.0)
+        while time.perf_counter() < end:
+            pass
+        time.sleep(generator.uniform(0.0, 1.0))

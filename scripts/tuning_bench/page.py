@@ -1,0 +1,76 @@
+"""The results as a page of tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tuning_bench.models import Row
+
+TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (
+        "gain",
+        "Under perf_analyzer at concurrency 8, requests of one row: the winner beside the settings of Triton's\n"
+        "auto-complete for the same file (two instances, all threads each, batches of at most 4), in turns.",
+        {
+            "winner": "{winner} at {batch}",
+            "auto-complete": "{default_per_s:,.1f} rows/s, p99 {default_p99_ms:,.1f} ms",
+            "tuned": "{tuned_per_s:,.1f} rows/s, p99 {tuned_p99_ms:,.1f} ms",
+            "gain": "{gain:.2f}",
+        },
+    ),
+    (
+        "share_of_loop",
+        "Requests of the batch at which a bare `session.run` loop is fastest, beside that loop, in turns.",
+        {
+            "batch": "{loop_batch}",
+            "bare loop": "{loop_per_s:,.1f} rows/s",
+            "server": "{served_per_s:,.1f} rows/s",
+            "share": "{share_of_loop:.2f}",
+        },
+    ),
+    (
+        "share_of_best",
+        "The choice beside an exhaustive grid of every candidate at every batch the tuner can reach: what was chosen\n"
+        "and the best of the grid were measured again, in turns. Busy: five choices while another process works and\n"
+        "rests.",
+        {
+            "chosen": "{chosen}",
+            "of the best": "{share_of_best:.3f}",
+            "when busy, worst of five": "{worst_share_when_busy:.3f}",
+            "best of the grid": "{grid_best}",
+            "points": "{grid_points}",
+            "time of choosing": "{choosing_seconds:.0f} s of {grid_seconds:.0f} s ({share_of_time:.0%})",
+        },
+    ),
+    (
+        "int8",
+        "Where int8 is allowed (`--precision fp32,int8`), at concurrency 8.",
+        {"winner": "{int8_winner} at {int8_batch}", "what happened to int8": "{int8}"},
+    ),
+)
+
+
+def tables(rows: Sequence[Row]) -> str:
+    """All rows as a page of tables."""
+    import onnxruntime
+
+    from aitune.numerics.processor import processor
+
+    page = [
+        "# What tuning brings",
+        "",
+        f"Written by `scripts/bench_tuning`, on {processor()} with {os.cpu_count()} processors and ONNX Runtime",
+        f"{onnxruntime.__version__}. {' '.join(sorted({row['proved_by'] for row in rows if row.get('proved_by')}))}",
+    ]
+    for part, what, columns in TABLES:
+        having = [row for row in rows if part in row]
+        if having:
+            page += ["", what, "", line(["model", *columns]), line(["---"] * (len(columns) + 1))]
+            page += [line([row["model"], *(text.format(**row) for text in columns.values())]) for row in having]
+    return "\n".join(page) + "\n"
+
+
+def line(cells: Sequence[str]) -> str:
+    """One line of a table."""
+    return f"| {' | '.join(cells)} |"
