@@ -15,6 +15,8 @@ from aitune import pipeline, plan_source
 from aitune.errors import MissingDependencyError, SourceError, UnavailableError, UsageError
 from aitune.plan_source import OPTION_KEYS, PlanRequest, Race, parse_build_options, with_plan
 from aitune.records import Artifact, ONNXArtifact, TensorRTPlanArtifact
+from aitune.records.accelerators import GPU_ACCELERATOR
+from aitune.records.evidence import Tried
 from aitune.records.plans import PlanFacts
 from aitune.tensorrt import cuda
 
@@ -204,6 +206,32 @@ def test_a_plan_is_raced_against_its_model_under_the_given_limits(monkeypatch: p
     assert isinstance(found, TensorRTPlanArtifact)
     assert (asked["seconds"], asked["objective"], asked["p95_ms"]) == (5, "latency", 7.5)
     assert (asked["names"], asked["settings"]) == (["onnxruntime", "tensorrt"], {"intra_op_thread_count": "2"})
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("mocked", "device"), [("CUDAExecutionProvider", "cuda"), ("CPUExecutionProvider", "cpu")])
+def test_the_model_races_where_it_would_be_served(mocked: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the GPU where ONNX Runtime, a mocked one here, can use it, in the precision and provider that won."""
+    seen: list[Any] = []
+
+    def race(artifact: Artifact, plan: Artifact, candidates: list[Any], **_: Any) -> Artifact:
+        seen.append(candidates[0])
+        return artifact
+
+    monkeypatch.setattr(plan_source, "_build", lambda found, *_: plan_of(found))
+    monkeypatch.setattr("aitune.tensorrt.library.load_tensorrt", lambda *_: None)
+    monkeypatch.setattr("aitune.tensorrt.racing.contest", race)
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: [mocked])
+    won = dataclasses.replace(
+        handmade.tuning(**{GPU_ACCELERATOR: "tensorrt:fp16"}),
+        winner="it",
+        candidates=(Tried(name="it", precision="fp16"),),
+    )
+    inputs = (rows("x"),)
+    made(handmade.record(inputs, [rows("y")], proof=handmade.evidence(inputs, tuning=won)))
+    (candidate,) = seen
+    assert (candidate.device, candidate.precision) == (device, "fp16")
+    assert candidate.settings == {GPU_ACCELERATOR: "tensorrt:fp16"}
 
 
 def test_a_demanded_plan_without_its_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

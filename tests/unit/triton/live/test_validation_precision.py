@@ -16,6 +16,7 @@ from aitune.records import DType, TunedTensorSpec
 from aitune.records.evidence import Tried, Tuning
 from aitune.triton import validation
 from aitune.triton.checks_live import CHECKS, THOROUGH
+from aitune.triton.checks_live.numbers import check_numbers
 from aitune.triton.contract import contract_of, dump_contract, parse_contract
 from aitune.triton.plan import plan
 from aitune.triton.rendering import message
@@ -152,3 +153,27 @@ def test_the_processor_of_the_record_is_looked_at(
     provenance = (("cpu", cpu),) if cpu else ()
     stage.published = replace(stage.published, artifact=retold(stage.artifact, provenance=provenance))
     assert validation._same_processor(stage.subject()) is same
+
+
+def test_a_reference_from_another_provider_is_another_computation(staged: Callable[..., Any]) -> None:
+    """What runs the artifact here is no TensorRT on a GPU: its answers are held to the precision of the winner."""
+    stage = staged("int8")
+
+    def nearly(inputs: Rows) -> Rows:
+        return {"y": coupled(inputs)["y"] * np.float32(1.01)}
+
+    assert check_numbers(stage.context(), nearly).status == "fail"
+    optimization = stage.fake.config.optimization
+    optimization.execution_accelerators.gpu_execution_accelerator.add(name="tensorrt")
+    assert check_numbers(stage.context(), nearly).status == "pass"
+
+
+@pytest.mark.parametrize(("own", "status"), [(True, "fail"), (False, "pass")])
+def test_json_is_held_to_the_table_where_nobody_else_is_in_the_batch(
+    own: bool, status: str, staged: Callable[..., Any]
+) -> None:
+    """On somebody's server other clients' rows may be."""
+    stage = staged("int8")
+    stage.own = own
+    stage.fake.said = lambda rows: [{**row, "data": [value * 1.01 for value in row["data"]]} for row in rows]
+    assert CHECKS["json"](stage.context()).status == status
