@@ -205,7 +205,9 @@ def _parse(text: str) -> object:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except RecursionError as error:
         raise RecordError("aitune.json is nested too deeply") from error
-    except json.JSONDecodeError as error:
+    except RecordError:
+        raise
+    except ValueError as error:  # no JSON, or a number with more digits than Python converts
         raise RecordError(f"aitune.json is not JSON: {error}") from error
 
 

@@ -33,6 +33,9 @@ def locate(model: Model, version: Version) -> Iterator[Finding]:
         else:
             message = f"unable to find '{shown}/model.onnx': a folder in place of the file must hold a model.onnx"
             yield model.at_file(ERROR, "R211", shown, message, f"rename the file in it to {shown}/model.onnx")
+    elif kind_of(path) != FILE:
+        message = f"{shown} is neither a file nor a folder: the server waits for what never comes"
+        yield model.at_file(ERROR, "R211", shown, message, f"put the model there, as {model.name}/{shown}")
     else:
         version.artifact = path
         if ".." in Path(name).parts:

@@ -82,7 +82,7 @@ def read_config(model: Model) -> Iterator[Finding]:
         message = f"{name} is a folder, which makes the server abort"
         yield model.at_file(ERROR, "R9", inner, message, "put a file in its place")
         return
-    if not path.exists():
+    if not kind_of(path):
         if not path.is_symlink():
             yield from _absent(model, inner)
         return

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Unpack
 
 from aitune.errors import RepositoryError
 from aitune.triton.check import table
 from aitune.triton.check.finding import ERROR, WARNING, Finding
-from aitune.triton.check.folder import DIRECTORY, Entry, Folder, inside, read_folder
+from aitune.triton.check.folder import DIRECTORY, FILE, Entry, Folder, inside, kind_of, read_folder
 from aitune.triton.check.judge import has_errors, is_open, judge
 from aitune.triton.check.model import Model
 from aitune.triton.check.options import CheckOptions, Options, options_of
 from aitune.triton.check.report import CheckReport, ModelReport
+from aitune.triton.check.rules.ensemble import steps
 from aitune.triton.check.rules.members import Member
 from aitune.triton.check.silence import Silencer
 
@@ -80,7 +81,7 @@ def _repository_findings(folder: Folder, silencer: Silencer) -> Iterator[Finding
 def _judge_all(root: Path, folder: Folder, options: Options) -> list[tuple[Model, list[Finding]]]:
     judged = [_judge(root, entry, options) for entry in folder.directories]
     members = {model.name: _member(model, findings) for model, findings in judged}
-    ensembles = [(model, findings) for model, findings in judged if model.is_ensemble]
+    ensembles = _members_first({model.name: (model, findings) for model, findings in judged if model.is_ensemble})
     for _ in ensembles:  # a member may be an ensemble that fails only now
         changed = False
         for model, findings in ensembles:
@@ -93,6 +94,23 @@ def _judge_all(root: Path, folder: Folder, options: Options) -> list[tuple[Model
         if not changed:
             break
     return judged
+
+
+def _members_first(ensembles: Mapping[str, tuple[Model, list[Finding]]]) -> list[tuple[Model, list[Finding]]]:
+    """Ensembles after those among them that they are made of, so that one round tells nearly all."""
+    placed: dict[str, tuple[Model, list[Finding]]] = {}
+    for first in ensembles:
+        pending = [(first, False)]
+        seen: set[str] = set()
+        while pending:
+            name, done = pending.pop()
+            if done:
+                placed.setdefault(name, ensembles[name])
+            elif name in ensembles and name not in placed and name not in seen:
+                seen.add(name)
+                pending.append((name, True))
+                pending += [(step.text("model_name"), False) for step in steps(ensembles[name][0])]
+    return list(placed.values())
 
 
 def _member(model: Model, findings: list[Finding]) -> Member:
@@ -121,5 +139,5 @@ def _config_file(path: Path, name: str, folder: Folder, options: Options) -> str
     """R33: ``configs/<name>.pbtxt`` when the server was told to look there and it exists."""
     custom = f"configs/{options.model_config_name}.pbtxt"
     known = options.model_config_name and options.release.has("model_config_name")
-    exists = known and folder.has("configs", DIRECTORY) and (path / custom).is_file()
+    exists = known and folder.has("configs", DIRECTORY) and kind_of(path / custom) == FILE
     return f"{name}/{custom}" if exists else f"{name}/config.pbtxt"

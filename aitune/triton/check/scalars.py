@@ -15,11 +15,14 @@ from aitune.triton.check.tokens import FLOAT, IDENTIFIER, INTEGER, STRING, Token
 
 __all__ = ["TEMPLATE", "BadValueError", "boolean", "choice", "closest", "integer", "quote", "real"]
 
-TEMPLATE = re.compile(r"\$\{[^}\n]*\}|\{\{[^}\n]*\}\}|\{%[^\n]*?%\}|\$[A-Za-z_][A-Za-z0-9_]*|@[A-Za-z_]+@|%[A-Za-z_]+%")
+TEMPLATE = re.compile(
+    r"\$\{[^}\n]{0,200}\}|\{\{[^}\n]{0,200}\}\}|\{%[^\n]{0,200}?%\}|\$[A-Za-z_][A-Za-z0-9_]*|@[A-Za-z_]+@|%[A-Za-z_]+%"
+)
 """Placeholders of the template languages seen in config files."""
 
 _TRUE = ("true", "True", "t")
 _FALSE = ("false", "False", "f")
+_MAX_DIGITS = 1000  # far more than any field holds, so that what is cut off does not matter
 _FLOAT_WORDS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 
 
@@ -49,7 +52,7 @@ def integer(token: Token, kind: str, *, negative: bool = False) -> int:
     if negative and low == 0:
         raise BadValueError("R19", f"a minus sign is refused here: the field holds {kind}, {low}..{high}")
     if not low <= value <= high:
-        raise BadValueError("R19", f"{value} is out of range: the field holds {kind}, {low}..{high}")
+        raise BadValueError("R19", f"{_short(token.text)} is out of range: the field holds {kind}, {low}..{high}")
     return value
 
 
@@ -108,9 +111,13 @@ def quote(text: str) -> str:
 
 
 def _number(text: str) -> int:
-    if text[:2] in ("0x", "0X"):
-        return int(text, 16)
-    return int(text, 8) if len(text) > 1 and text.startswith("0") else int(text)
+    base = 16 if text[:2] in ("0x", "0X") else 8 if text.startswith("0") else 10
+    digits = (text[2:] if base == 16 else text).lstrip("0") or "0"
+    return int(digits[:_MAX_DIGITS], base)  # Python converts no more than some thousand digits
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _whole(token: Token) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from aitune.errors import RepositoryError
 from aitune.triton.check.finding import WARNING, Finding
+from aitune.triton.check.folder import FILE, kind_of
 from aitune.triton.check.source import Source, read_source
 
 __all__ = ["LIST", "Silencer"]
@@ -51,7 +52,7 @@ class Silencer:
         """From the options and the list of a repository."""
         silencer = cls(frozenset(_ids(select)), frozenset(_ids(ignore)))
         path = root / LIST
-        if path.is_file():
+        if kind_of(path) == FILE:
             silencer._read_list(path)
         return silencer
 
@@ -80,7 +81,7 @@ class Silencer:
 
         try:
             data = tomllib.loads(read_source(path, LIST).text)
-        except (RepositoryError, tomllib.TOMLDecodeError) as error:
+        except (RepositoryError, ValueError, RecursionError) as error:  # what is not TOML, and what is too much of it
             self._complain(f"the list cannot be read: {error}")
             return
         entries = data.get("ignore", [])

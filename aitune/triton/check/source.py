@@ -33,6 +33,7 @@ class Source:
     name: str
     text: str
     _starts: list[int] = field(init=False, repr=False, compare=False)
+    _shown: dict[int, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         starts = [0]
@@ -50,9 +51,12 @@ class Source:
 
     def line(self, number: int) -> str:
         """A line without its end; bytes that are not UTF-8 show as U+FFFD."""
-        start = self._starts[number - 1]
-        end = self._starts[number] - 1 if number < len(self._starts) else len(self.text)
-        return printable(self.text[start:end].rstrip("\r"))
+        shown = self._shown.get(number)
+        if shown is None:  # one long line may be asked for by thousands of findings
+            start = self._starts[number - 1]
+            end = self._starts[number] - 1 if number < len(self._starts) else len(self.text)
+            shown = self._shown[number] = printable(self.text[start:end].rstrip("\r"))
+        return shown
 
     @property
     def to_bytes(self) -> bytes:

@@ -7,6 +7,7 @@ why it does not, and goes on after a fault whose meaning is clear, so that one r
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from aitune.triton.check import scalars
@@ -63,6 +64,10 @@ def parse(text: str, target: Release | None = None, kind: str = "ModelConfig") -
 
 
 class _Parser(Cursor):
+    def __init__(self, text: str, target: Release) -> None:
+        super().__init__(text, target)
+        self._counted: Counter[tuple[int, str]] = Counter()  # elements of a field so far, by node and name
+
     def parse(self, kind: str) -> Parsed:
         root = Node(kind)
         root.span = (0, 0)
@@ -178,7 +183,8 @@ class _Parser(Cursor):
         if not self.looking_at("{", "<"):
             self._not_a_message(described, path)
         opening = self.advance()
-        index = len(node.items(described.name))
+        index = self._counted[(id(node), described.name)]
+        self._counted[(id(node), described.name)] += 1
         label = f"{described.name}[{index}]" if described.repeated else described.name
         kind = entry_type(described) if described.is_map else MESSAGES[described.type]
         child = Node(kind, node, label)

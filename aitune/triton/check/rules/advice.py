@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from aitune.triton.check import declared
 from aitune.triton.check.finding import Finding
+from aitune.triton.check.folder import FILE, kind_of
 from aitune.triton.check.grammar import ENUMS
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.rules.record import RECORD
@@ -216,7 +217,7 @@ def unproved_latest(model: Model) -> Iterator[Finding]:
     alone = policy is None or (latest is not None and latest.number("num_versions") == 1)
     if not alone or len(numbers) < 2 or len(model.versions) != 1:
         return
-    proved = [n for n in numbers if (model.folder.path / str(n) / RECORD).is_file()]
+    proved = [n for n in numbers if kind_of(model.folder.path / str(n) / RECORD) == FILE]
     if proved and numbers[-1] not in proved:
         message = f"version {numbers[-1]} is the only one served and has no record; version {proved[-1]} has one"
         fix = f"version_policy: {{ specific: {{ versions: [ {proved[-1]} ] }} }}"

@@ -114,16 +114,20 @@ def _ends(
 
 def _ready(model: Model, ready: set[str]) -> set[str]:
     """Tensors that get data: a step runs when all it reads is ready."""
-    waiting = list(steps(model))
-    progress = True
-    while progress:
-        progress = False
-        for step in list(waiting):
-            if all(tensor in ready for tensor, _ in mapped(step, "input_map").values()):
-                ready |= {tensor for tensor, _ in mapped(step, "output_map").values()}
-                waiting.remove(step)
-                progress = True
-    return ready
+    waiting = [
+        [{tensor for tensor, _ in mapped(step, field).values()} for field in ("input_map", "output_map")]
+        for step in steps(model)
+    ]
+    while True:
+        blocked = []
+        for read, written in waiting:
+            if read <= ready:
+                ready |= written
+            else:
+                blocked.append([read, written])
+        if len(blocked) == len(waiting):
+            return ready
+        waiting = blocked
 
 
 def _missing(model: Model, name: str, ready: set[str]) -> str:

@@ -13,6 +13,7 @@ from aitune.triton.check.tree import Node
 
 __all__ = ["backend_library", "groups", "profiles"]
 
+_TOLD = 8
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
 
@@ -92,11 +93,12 @@ def _gpu_group(model: Model, group: Node, gpus: tuple[int, ...]) -> Iterator[Fin
         # KIND_AUTO would become KIND_CPU, which TensorRT refuses (R250).
         fix = "serve it on a host with a GPU" if model.backend == "tensorrt" else "kind: KIND_AUTO"
         yield model.error("R111", group, "kind", message, fix)
-    for gpu in gpus:
-        if gpu not in model.options.gpus:
-            usable = ", ".join(map(str, model.options.gpus)) or "none"
-            message = f"the group specifies invalid or unsupported gpu id {gpu}; usable are: {usable}"
-            yield model.error("R112", group, "gpus", message)
+    wrong = sorted(set(gpus) - set(model.options.gpus))
+    if wrong:
+        usable = ", ".join(map(str, model.options.gpus)) or "none"
+        told = ", ".join(map(str, wrong[:_TOLD])) + (f" and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else "")
+        message = f"the group specifies invalid or unsupported gpu id {told}; usable are: {usable}"
+        yield model.error("R112", group, "gpus", message)
 
 
 def profiles(model: Model) -> Iterator[Finding]:

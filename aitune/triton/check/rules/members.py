@@ -202,20 +202,30 @@ def _uses(model: Model, members: Mapping[str, Member]) -> dict[str, list[_Use]]:
     return uses
 
 
+def _origins(model: Model, members: Mapping[str, Member]) -> dict[str, str]:
+    """The decoupled member from which the data of a tensor comes, for the tensors that have one."""
+    wires: list[tuple[str, list[str], list[str]]] = []
+    for step, member in _known_steps(model, members):
+        policy = member.config.message("model_transaction_policy")
+        read, written = ([tensor for tensor, _ in mapped(step, f"{kind}_map").values()] for kind in ("input", "output"))
+        wires.append((member.model.name if policy is not None and policy.flag("decoupled") else "", read, written))
+    origin: dict[str, str] = {}
+    for _ in wires:  # as many rounds as the longest chain can need
+        before = dict(origin)
+        for name, read, written in wires:
+            source = name or min((origin[tensor] for tensor in read if tensor in origin), default="")
+            origin.update(dict.fromkeys(written, source) if source else {})
+        if origin == before:
+            break
+    return origin
+
+
 def decoupled(model: Model, members: Mapping[str, Member]) -> Iterator[Finding]:
     """R142: no step mixes answers of different decoupled members."""
     if not model.has("ensemble_decoupled_origin_check"):
         return
-    origin: dict[str, str] = {}
-    for _ in steps(model):  # as many rounds as the longest chain can need
-        for step, member in _known_steps(model, members):
-            policy = member.config.message("model_transaction_policy")
-            mixed = {origin[tensor] for tensor, _ in mapped(step, "input_map").values() if tensor in origin}
-            source = member.model.name if policy is not None and policy.flag("decoupled") else next(iter(mixed), "")
-            for tensor, _ in mapped(step, "output_map").values():
-                if source:
-                    origin[tensor] = source
-    for step in steps(model):
+    origin = _origins(model, members)
+    for step in steps(model) if origin else ():
         mixed = {origin[tensor] for tensor, _ in mapped(step, "input_map").values() if tensor in origin}
         if len(mixed) > 1:
             names = ", ".join(sorted(mixed))
