@@ -110,6 +110,7 @@ _ROWS = """
 26.05 10.16.1.11 matrix                           13.2.1 notes
 26.06 11         server-8828                      13.3.0 notes
 26.07 11.1       modelopt-far3d                   13.3.1 notes
+26.08 11         matrix                           13.4.1 notes
 """
 
 

@@ -22,6 +22,8 @@ from aitune.triton.images import IMAGES
 __all__ = ["BEHAVIOURS", "DEFAULT_RELEASE", "FIELDS", "RELEASES", "Release", "release"]
 
 DEFAULT_RELEASE = "24.10"
+_MAJOR = 2
+"""First number of every server version; another one would be another server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,7 @@ _ONNX_CEILINGS: Mapping[str, tuple[int, int, int]] = {
     "1.23": (23, 5, 11),
     "1.24": (25, 5, 13),
     "1.27": (26, 5, 13),
+    "1.28": (26, 5, 13),
 }
 
 # Container, server, ONNX Runtime: what the build of each release pins.
@@ -173,7 +176,7 @@ _BUILDS = """
 25.02 2.55.0 1.20.1   25.03 2.56.0 1.21.0   25.04 2.57.0 1.21.0   25.05 2.58.0 1.22.0   25.06 2.59.0 1.22.0
 25.07 2.59.1 1.22.0   25.08 2.60.0 1.23.0   25.09 2.61.0 1.23.0   25.10 2.62.0 1.23.1   25.11 2.63.0 1.23.2
 25.12 2.64.0 1.23.2   26.01 2.65.0 1.23.2   26.02 2.66.0 1.24.1   26.03 2.67.0 1.24.2   26.04 2.68.0 1.24.4
-26.05 2.69.0 1.24.4   26.06 2.70.0 1.24.4   26.07 2.71.0 1.27.0
+26.05 2.69.0 1.24.4   26.06 2.70.0 1.24.4   26.07 2.71.0 1.27.0   26.08 2.72.0 1.28.0
 """
 
 
@@ -213,6 +216,17 @@ _BY_NAME: Mapping[str, Release] = {
 }
 
 
+def _is_newer(word: str) -> bool:
+    """Whether a word is the name of a release, by its form, that came after the last one of the table."""
+    parts = word.split(".")
+    if not all(part.isdecimal() for part in parts) or len(parts) not in (2, 3):
+        return False
+    numbers, last = tuple(map(int, parts)), RELEASES[-1]
+    if len(parts) == 2 and 1 <= numbers[1] <= 12 and len(parts[0]) == len(parts[1]) == 2:
+        return numbers > _order(last.name)
+    return numbers[0] == _MAJOR and numbers[:2] > tuple(map(int, last.server.split(".")))[:2]
+
+
 def release(text: str) -> Release:
     """The release of that name: ``"24.10"``, ``"r24.10"``, ``"24.10-py3"``, ``"2.51.0"``, ``"2.51"``, ``"latest"``.
 
@@ -225,6 +239,12 @@ def release(text: str) -> Release:
     found = _BY_NAME.get(word)
     if found is None:
         first, last = RELEASES[0], RELEASES[-1]
+        if _is_newer(word):
+            raise UsageError(
+                f"Triton {text!r} is newer than every release known here, the last of which is {last.name} "
+                f"({last.server})",
+                hint=f"name {last.name}: what that one serves, a later one is expected to serve, too",
+            )
         raise UsageError(
             f"no Triton release is called {text!r}",
             hint=f"name one from {first.name} ({first.server}) to {last.name} ({last.server})",

@@ -30,10 +30,26 @@ def test_an_unknown_release_names_the_range() -> None:
     assert "21.10 (2.15.0)" in caught.value.hint
 
 
+@pytest.mark.parametrize("text", ["26.10", "27.01", "26.11-py3", "r26.12", "2.99.0", "2.99"])
+def test_a_release_that_came_later_is_not_called_unknown(text: str) -> None:
+    """It may well exist: the message says where the knowledge ends, and what to do."""
+    with pytest.raises(UsageError, match="is newer than every release known here") as caught:
+        release(text)
+    assert caught.value.hint.startswith(f"name {releases.RELEASES[-1].name}:")
+
+
+@pytest.mark.parametrize("text", ["26.13", "19.99", "3.0.0", "2.5.9.1", "26", "26.1", "abc", "2.52.7"])
+def test_what_cannot_be_a_release_is_not_called_newer(text: str) -> None:
+    """No such month, no such server, or one between those that are known."""
+    with pytest.raises(UsageError, match="no Triton release is called"):
+        release(text)
+
+
 @pytest.mark.parametrize(
     ("name", "server"),
     [("21.10", "2.15.0"), ("22.07", "2.24.0"), ("23.10", "2.39.0"), ("24.01", "2.42.0"), ("24.05", "2.46.0"),
-     ("24.08", "2.49.0"), ("25.01", "2.54.0"), ("25.11", "2.63.0"), ("26.03", "2.67.0"), ("26.06", "2.70.0")],
+     ("24.08", "2.49.0"), ("25.01", "2.54.0"), ("25.11", "2.63.0"), ("26.03", "2.67.0"), ("26.06", "2.70.0"),
+     ("26.08", "2.72.0")],
 )  # fmt: skip
 def test_server_numbers_match_the_reference(name: str, server: str) -> None:
     """The pairs that the rule reference states hold in the table."""
