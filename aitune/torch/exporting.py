@@ -15,6 +15,7 @@ from aitune.torch.execution import one_line, settled
 from aitune.torch.limits import TooSlowError, time_limit
 from aitune.torch.observation import Observation
 from aitune.torch.quiet import quiet
+from aitune.torch.scratch import scratch_folder
 from aitune.torch.symbols import Symbol, resized
 from aitune.torch.verification import SizeError, Verification, verify
 from aitune.torch.ways import LARGEST_FILE_BYTES, WAYS, Order, Way
@@ -194,7 +195,7 @@ def _write(order: Order, way: Way, path: Path) -> tuple[str, ...]:
         SourceError: If it raises anything.
     """
     try:
-        with settled(order.flat), quiet(stderr=way.follows_one_run), time_limit(LONGEST_WAY_S):
+        with scratch_folder(), settled(order.flat), quiet(stderr=way.follows_one_run), time_limit(LONGEST_WAY_S):
             return way.write(order, path)
     except Exception as error:  # the boundary to a foreign exporter: its errors have no common base
         raise _explained(error, order) from error

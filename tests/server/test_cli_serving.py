@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,10 +32,54 @@ def free_port() -> int:
         return int(holder.getsockname()[1])
 
 
-def serve(*arguments: str) -> subprocess.Popen[str]:
-    """``serve`` in the background."""
-    argv = [*COMMAND, "serve", *arguments, "--format", "json"]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+def start(*arguments: str, temporary: Path) -> subprocess.Popen[str]:
+    """A command in the background, with a folder of its own for temporary files."""
+    argv, env = [*COMMAND, *arguments, "--format", "json"], {**os.environ, "TMPDIR": str(temporary)}
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env)
+
+
+def running() -> Iterator[tuple[int, int, str]]:
+    """Number, parent and arguments of every process that has not ended."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+                arguments = (folder / "cmdline").read_text()
+            except OSError:  # it ended meanwhile
+                continue
+            if state != "Z":
+                yield int(folder.name), int(parent), arguments
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """What a process started, and what that started: arguments by number."""
+    processes, found = list(running()), {pid: ""}
+    for _ in range(4):
+        found |= {number: arguments for number, parent, arguments in processes if parent in found}
+    del found[pid]
+    return found
+
+
+def wait_for(program: str, process: subprocess.Popen[str], within_s: float = 90) -> dict[int, str]:
+    """Its descendants, once one of them is that program."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        found = descendants(process.pid)
+        if any(program in arguments for arguments in found.values()):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"no {program} was started")
+
+
+def wait_until_gone(numbers: set[int], within_s: float = 10) -> None:
+    """The last ones may still be on their way out when their parent is gone."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        left = {number for number, _, _ in running()} & numbers
+        if not left:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"processes {left} are still running")
 
 
 def read_document(process: subprocess.Popen[str]) -> dict[str, object]:
@@ -47,18 +94,50 @@ def read_document(process: subprocess.Popen[str]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_serve_says_where_it_listens_and_leaves_nothing_running(stop: signal.Signals, code: int) -> None:
-    """Ports, process id and models once ready; gone with the signal."""
-    process = serve("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+def test_serve_says_where_it_listens_and_leaves_nothing_running(
+    stop: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """Ports, process id and models once ready; gone with the signal, and so are the files."""
+    process = start("serve", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", temporary=tmp_path)
     try:
         document = read_document(process)
         assert {"http", "grpc", "metrics", "pid"} <= set(document)
         assert str(document["http"]).startswith("127.0.0.1:")
         with urllib.request.urlopen(f"http://{document['http']}/v2/models/digits/ready", timeout=10) as answer:
             assert answer.status == 200
+        started = descendants(process.pid)
+        assert document["pid"] in started
         process.send_signal(stop)
         assert process.wait(timeout=60) == code
         assert not Path(f"/proc/{document['pid']}").exists()
+        wait_until_gone(set(started))
+        assert not list(tmp_path.iterdir())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("during", ["triton_python_backend_stub", "perf_analyzer"])
+@pytest.mark.parametrize(
+    ("stop", "code", "word"), [(signal.SIGINT, 130, "E_INTERRUPTED"), (signal.SIGTERM, 143, "E_TERMINATED")]
+)
+def test_a_stopped_perf_leaves_nothing_behind(
+    stop: signal.Signals, code: int, word: str, during: str, tmp_path: Path
+) -> None:
+    """While the server starts and while it measures: no process, no report, no temporary file; one document."""
+    temporary, report = tmp_path / "temporary", tmp_path / "report"
+    temporary.mkdir()
+    options = ("--concurrency", "1:4", "--interval-ms", "3000", "--report", str(report))
+    process = start("perf", EXAMPLE, "-m", "digits", *options, temporary=temporary)
+    try:
+        started = wait_for(during, process)
+        process.send_signal(stop)
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == code
+        assert json.loads(out)["error"]["code"] == word
+        wait_until_gone(set(started))
+        assert not list(temporary.iterdir())
+        assert not report.exists()
     finally:
         process.kill()
         process.communicate()
