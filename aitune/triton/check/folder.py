@@ -80,7 +80,9 @@ def _entry(found: os.DirEntry[str]) -> Entry:
     link = found.is_symlink()
     try:
         status = found.stat()
-    except OSError:
+    except OSError as error:
+        if isinstance(error, PermissionError) and not link:
+            raise  # the folder may be listed, and nothing in it looked at
         return Entry(found.name, DANGLING, link)
     if stat.S_ISDIR(status.st_mode):
         return Entry(found.name, DIRECTORY, link)

@@ -132,7 +132,13 @@ def _judge(root: Path, entry: Entry, options: Options) -> tuple[Model, list[Find
         model = Model(root, entry.name, Folder(path), options, f"{entry.name}/config.pbtxt")
         return model, [model.at_file(ERROR, "R27", "", str(error))]
     model = Model(root, entry.name, folder, options, _config_file(path, entry.name, folder, options))
-    return model, judge(model)
+    try:
+        return model, judge(model)
+    except OSError as error:  # a file that only others may read: the server's user is thought to be this one
+        reason, file = (error.strerror or str(error)).lower(), Path(str(error.filename))
+        shown = str(file.relative_to(path)) if file.is_relative_to(path) else ""
+        message = f"{shown or file} cannot be read: {reason}"
+        return model, [model.at_file(ERROR, "R45", shown, message, "let the user of the server read it")]
 
 
 def _config_file(path: Path, name: str, folder: Folder, options: Options) -> str:

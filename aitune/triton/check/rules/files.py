@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from aitune.triton.check.finding import Finding
@@ -27,6 +28,9 @@ def labels(model: Model, version: Version) -> Iterator[Finding]:
             yield model.error("R48", node, "label_filename", message, "name a file")
         elif kind_of(path) != FILE:
             message = f"failed to open text file for read: there is no label file {name!r} in the model directory"
+            yield model.error("R48", node, "label_filename", message)
+        elif not os.access(path, os.R_OK):
+            message = f"failed to open text file for read: label file {name!r} may not be read"
             yield model.error("R48", node, "label_filename", message)
         elif model.has("label_path_confined") and not inside(model.folder.path, path):
             message = f"label file {name!r} is outside model directory"

@@ -60,7 +60,7 @@ def _parse(model: Model, version: Version) -> tuple[ast.Module | None, SyntaxErr
         return ast.parse(path.read_bytes()), None
     except SyntaxError as error:
         return None, error
-    except (OSError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         return None, None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from aitune.errors import RecordError
 from aitune.records.artifact import Artifact
@@ -67,12 +68,20 @@ def _samples(model: Model, version: Version, artifact: Artifact) -> Iterator[Fin
     elif kind_of(path) != FILE:
         message = f"sample file {shown} cannot be read: there is no such file; validate fails without it"
         yield model.at_file(WARNING, "A3", shown, message, _RESTORE)
-    elif (found := fingerprint_file(path)) != index.fingerprint:
-        message = (
-            f"sample file {shown} is not the recorded one: recorded sha256 {index.fingerprint[:12]}…, found "
-            f"{found[:12]}…; validate fails with it"
-        )
+    elif fault := _sample_fault(path, index.fingerprint):
+        message = f"sample file {shown} {fault}; validate fails with it"
         yield model.at_file(WARNING, "A3", shown, message, _RESTORE)
+
+
+def _sample_fault(path: Path, fingerprint: str) -> str:
+    """What is wrong with a sample file, in the words of ``validate``; empty when nothing is."""
+    try:
+        found = fingerprint_file(path)
+    except OSError as error:
+        return f"cannot be read: {(error.strerror or str(error)).lower()}"
+    if found == fingerprint:
+        return ""
+    return f"is not the recorded one: recorded sha256 {fingerprint[:12]}…, found {found[:12]}…"
 
 
 def _differences(model: Model, version: Version, artifact: Artifact) -> Iterator[Finding]:

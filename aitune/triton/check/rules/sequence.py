@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +146,8 @@ def data_file_fault(model: Model, path: Path, need: int, absent: str, short: str
         return "", ""
     if kind_of(path) != FILE:
         return absent, f"failed to open text file for read: {shown} is not a file of the model"
+    if not os.access(path, os.R_OK):
+        return absent, f"failed to open text file for read: {shown} may not be read"
     size = path.stat().st_size
     if size < need:
         return short, f"{shown} has {size} bytes, the setting expects {need} bytes"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from aitune.errors import RepositoryError, UsageError
+from aitune.records.interface import Interface
 from aitune.triton.check import versions
 
-from .conftest import Repository
+from .conftest import LINEAR, Repository
 
 CONFIG = """backend: "onnxruntime"
 max_batch_size: 8
@@ -278,3 +279,36 @@ def test_names_in_a_config_are_joined_as_triton_does(repository: Repository) -> 
     repository.model(CONFIG + 'default_model_filename: "n\\x00"', "b")
     repository.model(CONFIG + f'default_model_filename: "{"n" * 5000}"', "c")
     assert [(rule, file.split("/")[0]) for _, rule, file in told(repository)] == [("R211", "b"), ("R211", "c")]
+
+
+def test_a_file_that_nobody_may_read_is_an_error_of_its_model(repository: Repository) -> None:
+    """The rest of the repository is judged; the server is thought to run under the same user."""
+
+    def read(path: Path) -> Interface:
+        if path.parts[-3] == "m":
+            raise PermissionError(13, "Permission denied", str(path))
+        return LINEAR
+
+    repository.model(CONFIG)
+    repository.model(CONFIG, "other")
+    report = repository.check(read_interface=read)
+    assert [(one.rule, one.file, one.message) for one in report] == [
+        ("R45", "m/1/model.onnx", "1/model.onnx cannot be read: permission denied")
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize(
+    ("locked", "mode", "rule"),
+    [("m", 0, "R27"), ("m", 0o644, "R27"), ("m/config.pbtxt", 0, "R33"), ("m/1", 0, "R40"), ("m/1/model.pt", 0, "R45")],
+)
+def test_what_is_locked_is_told(repository: Repository, locked: str, mode: int, rule: str) -> None:
+    """Folders, configs and files, each with what it stops."""
+    repository.model('backend: "pytorch"', files={"1/model.pt": b"PK\x03\x04"})
+    path = repository.root / locked
+    before = path.stat().st_mode
+    path.chmod(mode)
+    try:
+        assert [one.rule for one in repository.check()] == [rule]
+    finally:
+        path.chmod(before)
