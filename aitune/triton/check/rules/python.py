@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 
 from aitune.triton.check.finding import ERROR, WARNING, Finding
@@ -34,6 +35,10 @@ def file(model: Model, version: Version) -> Iterator[Finding]:
         name = version.config.text("default_model_filename") or "model.py"
         message = f"there is no {name} in version {version.number}: the load never finishes and the server hangs"
         yield model.at_file(ERROR, "R12", f"{version.number}/{name}", message, f"put {name} there")
+    elif inside(model.root, version.artifact) and not os.access(version.artifact, os.R_OK):
+        shown = str(version.artifact.relative_to(model.folder.path))
+        message = f"{shown} may not be read: the load never finishes and the server hangs"
+        yield model.at_file(ERROR, "R12", shown, message, "let the user of the server read it")
 
 
 def source(model: Model, version: Version) -> Iterator[Finding]:
@@ -60,7 +65,7 @@ def _parse(model: Model, version: Version) -> tuple[ast.Module | None, SyntaxErr
         return ast.parse(path.read_bytes()), None
     except SyntaxError as error:
         return None, error
-    except (ValueError, RecursionError, MemoryError):
+    except (OSError, ValueError, RecursionError, MemoryError):
         return None, None
 
 

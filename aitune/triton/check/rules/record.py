@@ -138,7 +138,7 @@ def _claimed(model: Model, number: int) -> str:
     value = None if entry is None else entry.message("value")
     try:
         contract = json.loads(value.text("string_value")) if value is not None else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     identity = contract.get("identity") if isinstance(contract, dict) else None
     return identity if isinstance(identity, str) else ""

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from aitune.records import ONNXArtifact
 from aitune.triton.check.source import Source
 from aitune.triton.check.textproto import parse
 
 from .conftest import Repository
-from .test_record import CONFIG, contract
+from .test_record import CONFIG, contract, write
 
 SOON_S = 20.0
 STEP = (
@@ -68,6 +69,14 @@ def test_a_record_that_python_cannot_read_is_a_warning(repository: Repository, t
     """A2: too many digits, or nested too deeply."""
     repository.model(CONFIG, files={"1/model.onnx": b"onnx", "1/aitune.json": text})
     assert rules(repository) == ["A2"]
+
+
+def test_a_contract_that_is_nested_too_deeply_claims_nothing(repository: Repository) -> None:
+    """A4 compares what can be read."""
+    write(repository, ONNXArtifact, b"onnx", None)
+    deep = f"parameters {{ key: 'aitune.record.1' value {{ string_value: '{'[' * 100_000}' }} }}"
+    repository.file("m/config.pbtxt", CONFIG + deep)
+    assert rules(repository) == []
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 6000, "\udcff"])
