@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ DEFAULT_BACKENDS = frozenset(
 """Backends of NVIDIA's images; TensorFlow left them in 25.03."""
 
 
+_TARGET = re.compile(r"cpu|gpu(?::([1-9][0-9]{0,3}))?")
 _DEFAULT = release(DEFAULT_RELEASE)
 
 
@@ -95,14 +97,14 @@ def options_of(given: CheckOptions) -> Options:
         UsageError: If the target is none, or no release is called so.
     """
     target = given.get("target", "cpu")
-    kind, _, count = target.partition(":")
-    if kind not in ("cpu", "gpu") or (count and (kind == "cpu" or not count.isdigit() or not int(count))):
+    found = _TARGET.fullmatch(target)
+    if found is None:
         raise UsageError(f"target must be cpu, gpu or gpu:N, got {target!r}", hint="for example gpu:2")
-    usable = tuple(given.get("gpus", ())) or tuple(range(int(count or 1)))
+    usable = tuple(given.get("gpus", ())) or tuple(range(int(found.group(1) or 1)))
     return Options(
         release=release(given.get("triton", DEFAULT_RELEASE)),
         strict=given.get("strict", False),
-        gpus=usable if kind == "gpu" else (),
+        gpus=() if target == "cpu" else usable,
         backends=frozenset(given.get("backends", DEFAULT_BACKENDS)),
         accelerators=frozenset(given.get("accelerators", ())),
         model_config_name=given.get("model_config_name", ""),

@@ -21,7 +21,7 @@ def from_json(text: str, name: str) -> Node:
     """
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise RepositoryError(f"{name} is not JSON: {error}") from error
     return from_plain(data, name)
 
@@ -104,7 +104,7 @@ def scalar(kind: str, value: object, where: str) -> Value:
         if isinstance(value, str) and value.lower() in ("nan", "inf", "-inf", "infinity", "-infinity"):
             return float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            return float(str(value))  # a whole number that no float holds is infinite, as in text
     raise RepositoryError(f"{where} must be of type {kind}, got {value!r}")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Unpack
 
-from aitune.errors import RepositoryError
+from aitune.errors import RepositoryError, UsageError
 from aitune.triton.check import table
 from aitune.triton.check.finding import ERROR, WARNING, Finding
 from aitune.triton.check.folder import DIRECTORY, FILE, Entry, Folder, inside, kind_of, read_folder
@@ -19,6 +20,8 @@ from aitune.triton.check.rules.members import Member
 from aitune.triton.check.silence import Silencer
 
 __all__ = ["check_repository"]
+
+_TOLD = 20
 
 
 def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
@@ -45,7 +48,7 @@ def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
 
     Raises:
         RepositoryError: If the path is not a directory that can be read.
-        UsageError: If the target is none, or no release is called ``triton``.
+        UsageError: If the target is none, no release is called ``triton``, or no model or rule as one of the names.
         TypeError: If an argument does not exist.
     """
     unknown = set(given) - set(CheckOptions.__annotations__)
@@ -57,6 +60,7 @@ def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
         found = "is not a directory" if root.exists() else "does not exist"
         raise RepositoryError(f"model repository {str(root)!r} {found}", hint="give the folder that holds the models")
     folder = read_folder(root)
+    _demand_models(folder, given.get("models", ()))
     silencer = Silencer.read(root, select=given.get("select", ()), ignore=given.get("ignore", ()))
     judged = _judge_all(root, folder, options)
     reports = []
@@ -66,6 +70,19 @@ def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
             reports.append(ModelReport(model.name, tuple(sorted(kept, key=lambda finding: finding.sort_key))))
     about = silencer.filter("", list(_repository_findings(folder, silencer)), None)
     return CheckReport(tuple(about), tuple(reports), silencer.suppressed, str(path))
+
+
+def _demand_models(folder: Folder, patterns: Iterable[str]) -> None:
+    """A name that is no model's would be reported as good.
+
+    Raises:
+        UsageError: If a pattern matches nothing.
+    """
+    names = [entry.name for entry in folder.directories]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            known = ", ".join(names[:_TOLD]) + (" …" if len(names) > _TOLD else "")
+            raise UsageError(f"no model of the repository is called {pattern!r}", hint=f"there are: {known or 'none'}")
 
 
 def _repository_findings(folder: Folder, silencer: Silencer) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aitune.errors import RepositoryError
+from aitune.triton.check.catalogue import rule, rules
 from aitune.triton.check.finding import WARNING, Finding
 from aitune.triton.check.folder import FILE, kind_of
 from aitune.triton.check.source import Source, read_source
@@ -49,8 +50,14 @@ class Silencer:
 
     @classmethod
     def read(cls, root: Path, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Silencer:
-        """From the options and the list of a repository."""
+        """From the options and the list of a repository.
+
+        Raises:
+            UsageError: If an option names a rule that does not exist.
+        """
         silencer = cls(frozenset(_ids(select)), frozenset(_ids(ignore)))
+        for name in sorted(silencer.select | silencer.ignore):
+            rule(name)  # a slip of the pen must not silence everything
         path = root / LIST
         if kind_of(path) == FILE:
             silencer._read_list(path)
@@ -90,6 +97,8 @@ class Silencer:
             if set(words) != _KEYS or not all(isinstance(word, str) and word for word in words.values()):
                 self._complain(f"entry {index + 1} must have exactly a model, a rule and a reason")
                 continue
+            if words["rule"].upper() not in rules():
+                self._complain(f"entry {index + 1} names the rule {words['rule']!r}, which does not exist")
             self.entries = (*self.entries, (words["model"], words["rule"].upper()))
 
     def _complain(self, message: str) -> None:

@@ -20,6 +20,7 @@ __all__ = ["from_yaml"]
 _KEY = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|([A-Za-z_][A-Za-z0-9_.-]*))\s*:(?=\s|$)""")
 _SCALAR = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\[\]{}#"'&*!|>%@`][^,\[\]{}]*""")
 _COMMENT = re.compile(r"""^((?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^"'#]|(?<=\S)#)*?)(?:(?:^|(?<=\s))#.*)?$""")
+_MAX_DIGITS = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|0x[0-9a-fA-F]+)")
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?\.?(?:inf|nan)", re.IGNORECASE)
 
@@ -213,6 +214,8 @@ class _Reader:
         if word in ("true", "false", "True", "False"):
             return word.lower() == "true"
         if _NUMBER.fullmatch(word):
+            if len(word) > _MAX_DIGITS:
+                raise self._error("the number is out of range")
             return int(word, 0) if "x" in word else int(word)
         return float(word.lower().replace(".inf", "inf").replace(".nan", "nan")) if _REAL.fullmatch(word) else word
 

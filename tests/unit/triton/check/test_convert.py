@@ -145,7 +145,8 @@ def test_json_of_the_server_is_understood() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is not JSON"), ("[]", "must be an object"), ('{"x": 1}', "unknown field 'x'"),
+    [("{", "is not JSON"), ('{"max_batch_size": ' + "1" * 6000 + "}", "is not JSON"),
+     ("[" * 100_000, "is not JSON"), ("[]", "must be an object"), ('{"x": 1}', "unknown field 'x'"),
      ('{"input": {}}', "must be a list"), ('{"parameters": []}', "must be an object"),
      ('{"max_batch_size": 1.5}', "whole number"), ('{"max_batch_size": true}', "whole number"),
      ('{"name": 1}', "of type string"), ('{"input": [{"data_type": "FP32"}]}', "one of TYPE_INVALID"),
@@ -158,6 +159,12 @@ def test_json_that_is_no_config_is_refused(text: str, message: str) -> None:
         from_json(text, "c")
 
 
+def test_a_whole_number_that_no_float_holds_is_infinite() -> None:
+    """The text format reads it so."""
+    config = from_json(f'{{"sequence_batching": {{"direct": {{"minimum_slot_utilization": {"1" * 400}}}}}}}', "c")
+    assert "minimum_slot_utilization: inf" in to_pbtxt(config)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("name", ":1: expected 'field: value'"), ("x: 1", "has no field 'x'"), ("input: 3", "must be a list"),
@@ -166,6 +173,7 @@ def test_json_that_is_no_config_is_refused(text: str, message: str) -> None:
      ("parameters:\n  - a", "expected 'key: value'"), ("max_batch_size: x", "whole number"),
      ("max_batch_size:", "missing"), ("instance_group:\n  - gpus: [1", "must end on its line"),
      ("instance_group:\n  - gpus: [1, &a]", "cannot read"), ('name: "a', "cannot read the text"),
+     ("max_batch_size: " + "1" * 6000, ":1: the number is out of range"),
      ("name: &a b", "cannot read '&a b'"), ("    name: a\n  backend: b", "fits nothing")],
 )  # fmt: skip
 def test_yaml_that_is_no_config_is_refused(text: str, message: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from aitune.errors import UsageError
 from aitune.records import ONNXArtifact
 from aitune.triton.check.source import Source
 from aitune.triton.check.textproto import parse
@@ -84,6 +85,31 @@ def test_a_list_that_cannot_be_read_is_a_warning(repository: Repository, text: s
     """A6: the same of aitune-check.toml."""
     repository.model(CONFIG)
     repository.file("aitune-check.toml", text.encode("utf-8", "surrogateescape"))
+    assert rules(repository) == ["A6"]
+
+
+@pytest.mark.parametrize(
+    "target", ["gpu:\N{SUPERSCRIPT TWO}", "gpu:1000000000", "gpu:0", "gpu:", "cpu:1", "gpu:-1", ""]
+)
+def test_a_target_that_is_none_is_refused(repository: Repository, target: str) -> None:
+    """Digits of other scripts, and more GPUs than a host has, among them."""
+    with pytest.raises(UsageError, match="target must be cpu, gpu or gpu:N"):
+        repository.check(target=target)
+
+
+@pytest.mark.parametrize("given", [{"select": ["R"]}, {"ignore": ["R1,R9999"]}, {"models": ["m", "n"]},
+                                   {"models": ["["]}])  # fmt: skip
+def test_names_of_nothing_do_not_pass_for_good(repository: Repository, given: dict[str, list[str]]) -> None:
+    """A slip in a rule or a model would otherwise silence everything."""
+    repository.model(CONFIG.replace("[ 4 ]", "[ 5 ]"))
+    with pytest.raises(UsageError, match="is called"):
+        repository.check(**given)
+
+
+def test_a_list_with_a_rule_that_does_not_exist_is_told(repository: Repository) -> None:
+    """A6: it silences nothing."""
+    repository.model(CONFIG)
+    repository.file("aitune-check.toml", '[[ignore]]\nmodel = "m"\nrule = "R999"\nreason = "slip"\n')
     assert rules(repository) == ["A6"]
 
 
