@@ -108,8 +108,8 @@ def write_report(artifact: Artifact, model: str, folder: Path) -> tuple[Path, ..
         UsageError: If the folder cannot be written.
     """
     from aitune.cli.tuning_page import to_html
-    from aitune.errors import UsageError
     from aitune.records.codec import dump
+    from aitune.triton.report_files import write_texts
 
     evidence = artifact.evidence
     if evidence is None or evidence.tuning is None:
@@ -121,11 +121,4 @@ def write_report(artifact: Artifact, model: str, folder: Path) -> tuple[Path, ..
         "provenance": dict(evidence.provenance),
     }
     texts = {"tuning.json": json.dumps(data, indent=2) + "\n", "tuning.html": to_html(artifact, model)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"report folder {str(folder)!r} cannot be written: {reason}") from error
-    return tuple(folder / name for name in texts)
+    return write_texts(folder, texts)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aitune.errors import UsageError
+from aitune.records.fingerprints import write_atomically
 
 __all__ = ["write_texts"]
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
-    """Write texts under their names into a folder.
+    """Write texts under their names into a folder, each of them whole or not at all.
 
     Args:
         folder: Where to; made with those above it.
@@ -26,7 +27,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            write_atomically(folder / name, text.encode(errors="backslashreplace"))  # a name on the disk may be no text
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"report folder {str(folder)!r} cannot be written: {reason}") from error
