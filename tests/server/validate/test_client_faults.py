@@ -104,10 +104,18 @@ def test_what_is_no_triton_is_told_in_one_line(answer: bytes, kind: type) -> Non
 
 
 def test_a_server_that_hangs_up_on_grpc_is_unreachable() -> None:
-    """Neither HTTP nor TLS stands there."""
-    with listening(says(b"bye")) as address:
+    """Neither HTTP nor TLS stands there, nor anything that speaks in text."""
+    with listening(says(b"\x00bye")) as address:
         client = connect(Endpoint.parse(address, protocol="grpc"), timeout_s=3)
         with client, pytest.raises(errors.ServerUnreachable):
+            client.live()
+
+
+def test_a_program_that_greets_in_text_is_quoted_to_grpc() -> None:
+    """E.g. the port of SSH: the user sees whose port it is."""
+    with listening(says(b"SSH-2.0-OpenSSH_9.6\r\n")) as address:
+        client = connect(Endpoint.parse(address, protocol="grpc"), timeout_s=3)
+        with client, pytest.raises(errors.WrongProtocol, match="it says 'SSH-2.0-OpenSSH_9.6'"):
             client.live()
 
 
