@@ -136,6 +136,7 @@ ONNX = _rows(
     (onnx_settings.parameters, "R231 R232 R233 R234 R235 R238 R239 R240 R241"),
     (onnx_settings.accelerators, "R245 R246 R247 R248"),
     (onnx_settings.libraries, "R249"),
+    (demand.threads, "A7"),
 )
 """Rules on the config of an ONNX Runtime model."""
 

@@ -9,6 +9,7 @@ Core sets no upper bounds, so one number too large takes the whole server down. 
 * a warm-up sample holds 8.9 kB a row and its largest zero and random tensor for each instance; a run of a model that
   does nothing takes 50 µs.
 * an initial state is held once; its size is counted in 64 bits and wraps, as Triton's does.
+* ONNX Runtime makes ``intra_op_thread_count`` threads for a session: 2147483647 is ``std::bad_alloc``.
 * an instance has a thread of its own (of a Python model a process, 0.1 s each), and Linux has 2^22 of them at most.
 """
 
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from aitune.triton.check.finding import Finding
 from aitune.triton.check.model import Model, Version
+from aitune.triton.check.rules.onnx_settings import integer
 from aitune.triton.check.rules.sequence import BYTES
 from aitune.triton.check.rules.warmup import running_samples, sample_inputs
 from aitune.triton.check.tree import Node
@@ -30,6 +32,7 @@ __all__ = [
     "initial_states",
     "instances",
     "sequence_slots",
+    "threads",
     "warmup_runs",
     "warmup_samples",
 ]
@@ -42,7 +45,7 @@ _STRING_BYTES = 4  # a string that is not given is an empty one: only its length
 
 _MUCH_BYTES, _TOO_MANY_BYTES = 1 << 30, 256 << 30
 _MANY_RUNS, _TOO_MANY_RUNS = 100_000, 1_000_000_000
-_MANY_INSTANCES, _TOO_MANY_INSTANCES = 1_000, 1 << 22
+_MANY_THREADS, _TOO_MANY_THREADS = 1_000, 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +136,26 @@ def initial_states(model: Model, version: Version) -> Iterator[Finding]:
 def instances(model: Model) -> Iterator[Finding]:
     """Instances of a group: each has a thread and the model of its own."""
     for group, count in model.instance_counts():
-        if count >= _TOO_MANY_INSTANCES and model.backend != "tensorrt":
-            message = f"{count} instances need as many threads: Linux has {_TOO_MANY_INSTANCES} at most"
+        if count >= _TOO_MANY_THREADS and model.backend != "tensorrt":
+            message = f"{count} instances need as many threads: Linux has {_TOO_MANY_THREADS} at most"
             yield model.error("A7", group, "count", message, "count: 1")
-        elif count >= _MANY_INSTANCES:
+        elif count >= _MANY_THREADS:
             message = f"{count} instances: each is loaded for itself, with threads and memory of its own"
             yield model.warning("A7", group, "count", message, "count: 1")
+
+
+def threads(model: Model) -> Iterator[Finding]:
+    """Threads of an ONNX Runtime session; more than the server can have are refused when they are made."""
+    entry = model.config.map("parameters").get("intra_op_thread_count")
+    holder = entry.message("value") if entry is not None else None
+    count = (integer(holder.text("string_value")) if holder is not None else None) or 0
+    fix = 'string_value: "0", which is one thread a core'
+    if _TOO_MANY_THREADS <= count < 1 << 31:  # what no int holds is refused when it is read
+        message = f"intra_op_thread_count is {count}: Linux has {_TOO_MANY_THREADS} threads at most"
+        yield model.error("A7", entry, "value", message, fix)
+    elif _MANY_THREADS <= count < _TOO_MANY_THREADS:
+        message = f"intra_op_thread_count is {count}: every instance makes as many threads"
+        yield model.warning("A7", entry, "value", message, fix)
 
 
 def _bytes(settings: Node) -> int:

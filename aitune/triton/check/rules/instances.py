@@ -111,7 +111,7 @@ def profiles(model: Model) -> Iterator[Finding]:
             yield model.error("R115", group, "profile", message, "remove profile", edits)
             continue
         for name in names:
-            found = re.match(r"\s*([+-]?[0-9]+)", name)
+            found = re.match(r"\s*([+-]?[0-9]{1,1000})", name)
             if not name:
                 yield model.error("R116", group, "profile", "profile name must not be empty")
             elif found is None:

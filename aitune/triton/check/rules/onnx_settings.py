@@ -43,8 +43,8 @@ _TRT_CONTEXT = {
 
 def integer(text: str) -> int | None:
     """The number C++ ``stoi`` reads: leading blanks and trailing garbage are tolerated; None when there is none."""
-    found = re.match(r"\s*([+-]?[0-9]+)", text)
-    return int(found.group(1)) if found else None
+    found = re.match(r"\s*([+-]?)0*([0-9]{1,1000})", text)  # far more digits than any number in range has
+    return int("".join(found.groups())) if found else None
 
 
 def boolean(text: str) -> bool | None:

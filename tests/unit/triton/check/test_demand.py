@@ -84,6 +84,15 @@ def test_an_initial_state_is_counted_in_64_bits(repository: Repository) -> None:
         assert [one for one, _, _ in told(repository, 8, STATE % (dims, dims))] == expected
 
 
+@pytest.mark.parametrize(("count", "expected"), [("8", []), ("-1", []), ("1000", ["warning"]),
+                                                 ("2147483647", ["error"])])  # fmt: skip
+def test_threads_of_a_session_are_counted(repository: Repository, count: str, expected: list[str]) -> None:
+    """ONNX Runtime makes as many as it is told to."""
+    text = f"parameters {{ key: 'intra_op_thread_count' value {{ string_value: '{count}' }} }}"
+    repository.model(CONFIG.replace("python", "onnxruntime").replace("[ -1 ]", "[ 4 ]") % 8 + text)
+    assert [one.severity for one in repository.check() if one.rule == "A7"] == expected
+
+
 def test_a_passive_group_warms_nothing_up(repository: Repository) -> None:
     """R118: its samples are neither made nor run."""
     text = WARM % "[ 1000000000000 ]"

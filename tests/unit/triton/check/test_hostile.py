@@ -45,6 +45,17 @@ def test_a_number_of_thousands_of_digits_is_out_of_range(repository: Repository,
     assert len(finding.message) < 200
 
 
+@pytest.mark.parametrize(("number", "rule"), [("9" * 5000, "R231"), ("0" * 5000 + "8", "")])
+def test_a_number_in_a_text_has_thousands_of_digits(repository: Repository, number: str, rule: str) -> None:
+    """Parameters are texts, and so are the names of profiles."""
+    entry = f"parameters {{ key: 'intra_op_thread_count' value {{ string_value: '{number}' }} }}"
+    repository.model(CONFIG + entry)
+    assert rules(repository)[:1] == ([rule] if rule else [])
+    group = f"instance_group {{ kind: KIND_GPU profile: '{number}' }}"
+    repository.model(CONFIG.replace("onnxruntime", "tensorrt") + group, "t", {"1/model.plan": b"ftrt...."})
+    repository.check(target="gpu")
+
+
 @pytest.mark.parametrize("number", ["0x" + "0" * 5000 + "8", "0" * 5000 + "10"])
 def test_leading_zeros_do_not_count(number: str) -> None:
     """A hexadecimal and an octal eight."""
