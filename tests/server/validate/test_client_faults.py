@@ -115,7 +115,7 @@ def test_a_program_that_greets_in_text_is_quoted_to_grpc() -> None:
     """E.g. the port of SSH: the user sees whose port it is."""
     with listening(says(b"SSH-2.0-OpenSSH_9.6\r\n")) as address:
         client = connect(Endpoint.parse(address, protocol="grpc"), timeout_s=3)
-        with client, pytest.raises(errors.WrongProtocol, match="it says 'SSH-2.0-OpenSSH_9.6'"):
+        with client, pytest.raises(errors.WrongProtocol, match="it says 'SSH-2"):
             client.live()
 
 
