@@ -16,7 +16,7 @@ from aitune.tuning.progress import SILENT, Progress
 
 __all__ = ["MIN_GAIN", "largest_batch", "useful_batch"]
 
-MIN_GAIN = 0.03
+MIN_GAIN = 0.02
 """A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
@@ -36,9 +36,9 @@ def largest_batch(
 ) -> tuple[int, str]:
     """The largest useful batch of a candidate, and a sentence why.
 
-    A size is useful when it brings 3 % more rows per second than half of it, and ends in time where there is a limit
+    A size is useful when it brings 2 % more rows per second than half of it, and ends in time where there is a limit
     of time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
-    first of them is halved until it is an eighth or a quarter of the batch.
+    first of them is halved: once, and where a size cannot be, until the gap is an eighth of the batch.
 
     Args:
         candidate: The model.
@@ -139,7 +139,7 @@ class _Search:
 
     def halve(self) -> None:
         """Sizes between the two, as long as the difference matters."""
-        while self.ceiling - self.best > max(1, self.best // (8 if self.hard else 4)):
+        while self.ceiling - self.best > max(1, self.best // 8 if self.hard else self.best // 2):
             size = (self.best + self.ceiling) // 2
             if not self._affordable(size):
                 return

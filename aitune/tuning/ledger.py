@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -50,6 +51,7 @@ class Ledger:
         journal: Knows steps that were taken before.
         measured: Measurements by what they are about.
         replayed_s: Seconds that the steps known before had taken.
+        fastest: Seconds of the fastest turn, per run, by what it is about: slower ones are known to be disturbed.
     """
 
     clock: Clock
@@ -59,6 +61,7 @@ class Ledger:
     journal: Journal = field(default_factory=Journal)
     measured: dict[Point, Measurement] = field(default_factory=dict)
     replayed_s: float = 0.0
+    fastest: dict[Point, float] = field(default_factory=dict)
 
     def left(self) -> float:
         """Seconds that are left of the budget, counting those of steps that were known before."""
@@ -107,6 +110,7 @@ class Ledger:
                     clock=self.clock,
                     settled=settled,
                     hopeless=hopeless,
+                    fastest={name: self.fastest[point] for name, point in meaning.items() if point in self.fastest},
                     progress=self.progress,
                 )
             )
@@ -118,6 +122,7 @@ class Ledger:
     def _keep(self, times: Times, meaning: Mapping[str, Point]) -> None:
         for name, values in times.times_s.items():
             point, found = meaning[name], median_interval(values)
+            self.fastest[point] = min(*values, self.fastest.get(point, math.inf), math.inf)
             known = self.measured.get(point)
             if known is not None and known.runs > times.runs[name]:
                 continue

@@ -47,13 +47,18 @@ _WARM_UP_S = 0.5
 MIN_ROUNDS = 5
 """Fewer rounds decide nothing."""
 _MAX_ROUNDS = 60
+_MIN_S = 0.3
+"""So long is measured at least: what is short is the same for all of five rounds, by chance."""
 _TURN_S = 0.01
 """A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
 _MAX_RUNS_PER_TURN = 1000
 _MOST_TRIES = 4
 """A turn that something else disturbed is taken again, so many times in all."""
-_PATIENCE = 3
-"""So many times as many rounds are taken while most of them are disturbed, before they may decide."""
+_PATIENCE, _PATIENCE_S = 3, 3.0
+"""So many times as many rounds, and so many seconds, are waited for rounds that nothing disturbs."""
+_CALM = 1.15
+"""A turn that takes longer than this many times the fastest was disturbed, by whatever nobody tells: another guest of
+the same host, a processor that got slower."""
 _MOST_SINGLES = 20_000
 """So many single times are kept of each for its percentiles."""
 
@@ -112,6 +117,7 @@ def measure_in_turns(
     hopeless: Callable[[ByName], Collection[str]] = lambda times: (),
     min_rounds: int = MIN_ROUNDS,
     max_rounds: int = _MAX_ROUNDS,
+    fastest: Mapping[str, float] | None = None,
     progress: Progress = SILENT,
 ) -> Times:
     """Run each in turn, round after round (A B C A B C), and keep the times.
@@ -119,8 +125,9 @@ def measure_in_turns(
     Each is warmed up first. A round is never cut short. It ends when ``settled`` says that the answer is certain (asked
     from ``min_rounds`` on), after ``max_rounds``, or after the first round that ends later than ``seconds`` from now.
 
-    A turn during which its threads waited for a processor is taken again. Rounds in which one stayed disturbed do not
-    count as long as there are ``min_rounds`` others; while there are not, three times as many are waited for.
+    A turn during which its threads waited for a processor is taken again. Rounds in which one stayed disturbed, or took
+    15 % longer than its fastest, do not count as long as there are ``min_rounds`` others; while there are not, they are
+    waited for: three times as many rounds, and 3 s.
 
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
@@ -129,36 +136,52 @@ def measure_in_turns(
         settled: Told the times so far.
         hopeless: Told the same, names those that need no further round; their times are kept.
         min_rounds: Rounds before either is asked.
-        max_rounds: Rounds at most.
+        max_rounds: Rounds at most, unless calm ones are waited for.
+        fastest: Seconds of a run that were seen before, by name.
         progress: Advanced once per round.
     """
-    deadline = clock() + seconds
+    start = clock()
     times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
     singles: dict[str, list[float]] = {name: [] for name in contestants}
     turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times))}
-    calm: list[bool] = []
-    for done in range(1, max_rounds + 1):
-        tries = _MOST_TRIES if done <= min_rounds or any(calm) else 1
-        calm.append(True)
+    quiet_ones: list[bool] = []
+    for done in itertools.count(1):
+        tries = _MOST_TRIES if done <= min_rounds or any(quiet_ones) else 1
+        quiet_ones.append(True)
         for name in [name for name in turns if name not in times.failures]:
             timing = _take_turn(name, contestants[name], turns[name], times, tries)
             singles[name] += timing.seconds
-            calm[-1] = calm[-1] and not timing.disturbed
+            quiet_ones[-1] = quiet_ones[-1] and not timing.disturbed
         progress.advance()
-        if not times.times_s or clock() >= deadline:
+        spent_s = clock() - start
+        if not times.times_s or spent_s >= seconds:
             break
-        if sum(calm) >= min_rounds or done >= _PATIENCE * min_rounds:
-            seen = _calm_ones(times.times_s, calm, min_rounds)
-            if settled(seen):
-                break
-            for name in hopeless(seen):
-                turns.pop(name, None)
+        calm = _calm(times.times_s, quiet_ones, fastest or {})
+        least = min(min_rounds, max_rounds)
+        waiting = sum(calm) < least and (done < _PATIENCE * least or spent_s < _PATIENCE_S)
+        if done < least or waiting or (spent_s < _MIN_S and done < max_rounds):
+            continue
+        seen = _calm_ones(times.times_s, calm, min_rounds)
+        if settled(seen) or done >= max_rounds:
+            break
+        for name in hopeless(seen):
+            turns.pop(name, None)
     times.p95_s.update({name: percentile(singles[name][:_MOST_SINGLES], 0.95) for name in times.times_s})
+    calm = _calm(times.times_s, quiet_ones, fastest or {})
     return dataclasses.replace(times, times_s=_calm_ones(times.times_s, calm, min_rounds))
 
 
+def _calm(times_s: ByName, quiet_ones: Sequence[bool], fastest: Mapping[str, float]) -> list[bool]:
+    """Which rounds nothing disturbed, as far as waiting and times tell."""
+    most = {name: min(*values, fastest.get(name, math.inf), math.inf) * _CALM for name, values in times_s.items()}
+    return [
+        undisturbed and all(values[number] <= most[name] for name, values in times_s.items() if number < len(values))
+        for number, undisturbed in enumerate(quiet_ones)
+    ]
+
+
 def _calm_ones(times_s: ByName, calm: Sequence[bool], least: int) -> dict[str, list[float]]:
-    """The times of rounds that nothing disturbed; of all rounds where that would be too few."""
+    """The times of calm rounds; of all rounds where that would be too few."""
     found = {name: list(itertools.compress(values, calm)) for name, values in times_s.items()}
     enough = all(len(values) >= least for values in found.values())
     return found if enough else {name: list(values) for name, values in times_s.items()}

@@ -8,17 +8,17 @@ from aitune.tuning.measure import MIN_ROUNDS, ByName, median_interval, quiet, ra
 
 __all__ = ["EQUIVALENT", "comparison", "hopeless", "too_few", "winner_of"]
 
-EQUIVALENT = 0.03
+EQUIVALENT = 0.02
 """Candidates within this share of the best count as equally fast, and the simplest of them is taken."""
 _HOPELESS = 0.15
 """A candidate that is certainly this much slower than the fastest needs no further round."""
 
 
 def winner_of(times_s: ByName, order: Sequence[str]) -> tuple[str, bool]:
-    """The first in ``order`` that is as fast as the fastest within 3 %, and whether that is certain.
+    """The first in ``order`` that is as fast as the fastest within 2 %, and whether that is certain.
 
-    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 3 %, and no
-    other can still turn out more than 3 % faster than the winner. Until then what counts is how fast each is while
+    It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 2 %, and no
+    other can still turn out more than 2 % faster than the winner. Until then what counts is how fast each is while
     nothing disturbs it: on a busy machine that comes out the same every time, where a median does not. Fewer than five
     rounds decide nothing: then it is the first in ``order``, uncertain.
 
@@ -87,5 +87,5 @@ def _by_quiet(times_s: Mapping[str, Sequence[float]], present: Sequence[str]) ->
 
 
 def _unbeaten(times_s: ByName, winner: str) -> bool:
-    """Whether no other can still turn out more than 3 % faster than the winner."""
+    """Whether no other can still turn out more than 2 % faster than the winner."""
     return all(ratios(times_s[winner], times_s[name]).high <= 1 + EQUIVALENT for name in times_s)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tuning_bench.models import BATCHES, Model, Row, say
 
-GRID_ROUNDS = 20
-TRUTH_ROUNDS = 40
+GRID_ROUNDS = 30
+TRUTH_ROUNDS, TRUTH_S = 40, 25.0
 BUSY_RUNS = 5
 
 
@@ -29,36 +30,51 @@ class Pair:
 
 
 def choice(model: Model, tune_seconds: float) -> Row:
-    """The tuner beside a grid, on a quiet and on a busy machine."""
-    say(f"{model.name}: choosing")
-    pair, seconds, rejected = choose_once(model, tune_seconds)
-    pairs = [pair]
-    with others_at_work():
-        for number in range(BUSY_RUNS):
-            say(f"{model.name}: choosing on a busy machine, {number + 1} of {BUSY_RUNS}")
-            pairs.append(choose_once(model, tune_seconds)[0])
+    """The tuner beside a grid, once on a quiet machine and five times while others work on it.
+
+    What was chosen is measured right after, in turns with each candidate at the batch that is best for it in the grid:
+    the same machine may be another one a minute later.
+    """
     say(f"{model.name}: measuring the grid")
     start = time.perf_counter()
     largest = 64 if model.artifact.max_batch_size else 1
-    names = [name for name in every_candidate(model) if name not in rejected]
-    grid = measured(model, [Pair(name, rows) for name in names for rows in BATCHES if rows <= largest], GRID_ROUNDS)
+    grid = measured(model, [Pair(name, rows) for name in every_candidate(model) for rows in BATCHES if rows <= largest])
     grid_seconds = time.perf_counter() - start
-    say(f"{model.name}: measuring what was chosen beside the best of the grid")
-    leaders = sorted(grid, key=lambda one: -grid[one])[:3]
-    truth = measured(model, list(dict.fromkeys([*pairs, *leaders])), TRUTH_ROUNDS)
-    top = max(truth, key=lambda one: truth[one])
+    leaders = {}
+    for pair in sorted(grid, key=lambda one: grid[one]):
+        leaders[pair.candidate] = pair
+    say(f"{model.name}: the grid's best are {', '.join(map(str, leaders.values()))}; choosing")
+    quiet_one = judged(model, choose_once(model, tune_seconds), leaders)
+    busy_ones = []
+    for number in range(BUSY_RUNS):
+        say(f"{model.name}: choosing on a busy machine, {number + 1} of {BUSY_RUNS}")
+        with others_at_work():
+            found = choose_once(model, tune_seconds)
+        busy_ones.append(judged(model, found, leaders))
+    seconds = [one["seconds"] for one in (quiet_one, *busy_ones)]
     return {
-        "chosen": str(pair),
-        "share_of_best": truth[pair] / truth[top],
-        "chosen_when_busy": [str(one) for one in pairs[1:]],
-        "worst_share_when_busy": min(truth[one] for one in pairs[1:]) / truth[top],
+        "quiet": quiet_one,
+        "busy": busy_ones,
+        "chosen": quiet_one["chosen"],
+        "share_of_best": quiet_one["share"],
+        "chosen_when_busy": ", ".join(one["chosen"] for one in busy_ones),
+        "worst_share_when_busy": min(one["share"] for one in busy_ones),
         "grid_points": len(grid),
-        "grid_best": str(top),
-        "grid_best_per_s": truth[top],
-        "choosing_seconds": seconds,
+        "grid_best": str(max(grid, key=lambda one: grid[one])),
         "grid_seconds": grid_seconds,
-        "share_of_time": seconds / grid_seconds,
+        "choosing_seconds": seconds[0],
+        "share_of_time": seconds[0] / grid_seconds,
     }
+
+
+def judged(model: Model, found: tuple[Pair, float, Sequence[str]], leaders: Mapping[str, Pair]) -> Row:
+    """A choice, and its share of the best of all that may win."""
+    pair, seconds, rejected = found
+    others = [leader for name, leader in leaders.items() if name not in rejected]
+    truth = measured(model, list(dict.fromkeys([pair, *others])), TRUTH_ROUNDS, TRUTH_S)
+    best = max(truth, key=lambda one: truth[one])
+    say(f"  {truth[pair] / truth[best]:.3f} of the best, {best}")
+    return {"chosen": str(pair), "seconds": seconds, "share": truth[pair] / truth[best], "best": str(best)}
 
 
 def every_candidate(model: Model) -> dict[str, Any]:
@@ -90,7 +106,9 @@ def choose_once(model: Model, tune_seconds: float) -> tuple[Pair, float, Sequenc
     return pair, time.perf_counter() - start, [name for name, why in found.tuning.rejected if "budget" not in why]
 
 
-def measured(model: Model, pairs: Sequence[Pair], rounds: int) -> dict[Pair, float]:
+def measured(
+    model: Model, pairs: Sequence[Pair], rounds: int = GRID_ROUNDS, seconds: float = math.inf
+) -> dict[Pair, float]:
     """Rows per second of every pair, all of them in turns."""
     from aitune.onnx.isolation import launch
     from aitune.tuning.measure import measure_in_turns, quiet
@@ -102,7 +120,7 @@ def measured(model: Model, pairs: Sequence[Pair], rounds: int) -> dict[Pair, flo
     with Pool([known[name] for name in {pair.candidate for pair in pairs}], launch, clock=time.perf_counter) as pool:
         times = measure_in_turns(
             {str(pair): pool.turn(pair.candidate, requests[pair.batch]) for pair in pairs},
-            seconds=float("inf"),
+            seconds=seconds,
             max_rounds=rounds,
         )
     return {pair: pair.batch / quiet(times.times_s[str(pair)]) for pair in pairs if str(pair) in times.times_s}

@@ -31,16 +31,17 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "share_of_best",
-        "The choice beside an exhaustive grid of every candidate at every batch the tuner can reach: what was chosen\n"
-        "and the best of the grid were measured again, in turns. Busy: five choices while another process works and\n"
-        "rests.",
+        "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds. Right\n"
+        "after a choice it is measured in turns with each candidate at the grid's best batch for it. Busy: five choices\n"
+        "while another process works and rests in turns.",
         {
             "chosen": "{chosen}",
             "of the best": "{share_of_best:.3f}",
-            "when busy, worst of five": "{worst_share_when_busy:.3f}",
+            "chosen when busy": "{chosen_when_busy}",
+            "worst of five": "{worst_share_when_busy:.3f}",
             "best of the grid": "{grid_best}",
-            "points": "{grid_points}",
-            "time of choosing": "{choosing_seconds:.0f} s of {grid_seconds:.0f} s ({share_of_time:.0%})",
+            "time of choosing": "{choosing_seconds:.0f} s of {grid_seconds:.0f} s for {grid_points} points "
+            "({share_of_time:.0%})",
         },
     ),
     (
@@ -57,11 +58,12 @@ def tables(rows: Sequence[Row]) -> str:
 
     from aitune.numerics.processor import processor
 
+    servers = " and ".join(sorted({row["server"] for row in rows if "server" in row}))
     page = [
         "# What tuning brings",
         "",
-        f"Written by `scripts/bench_tuning`, on {processor()} with {os.cpu_count()} processors and ONNX Runtime",
-        f"{onnxruntime.__version__}. {' '.join(sorted({row['proved_by'] for row in rows if row.get('proved_by')}))}",
+        f"Written by `scripts/bench_tuning` on {processor()} with {os.cpu_count()} processors and ONNX Runtime",
+        f"{onnxruntime.__version__}; served by {servers}.",
     ]
     for part, what, columns in TABLES:
         having = [row for row in rows if part in row]

@@ -42,7 +42,8 @@ def serving(model: Model, folder: Path, rounds: int) -> Row:
         for word, root in (("default", plain), ("tuned", model.root)):
             say(f"{model.name}: serving, round {number + 1}, {word}")
             found[word].append(served(model, root, "--concurrency", 8))
-    row: Row = {"proved_by": found["tuned"][0]["proved_by"]}
+    by = found["tuned"][0]["proved_by"]
+    row: Row = {"server": f"tritonserver {by['server']} with the backend {by['implementation']}"}
     for word, points in found.items():
         row[f"{word}_per_s"] = statistics.median(point["throughput_per_s"] for point in points)
         row[f"{word}_p99_ms"] = statistics.median(point["p99_us"] for point in points) / 1e3

@@ -127,7 +127,22 @@ def test_disturbed_rounds_do_not_count_while_there_are_others() -> None:
     found = measure_in_turns(turns, seconds=1e9, clock=clock, max_rounds=12)
     assert found.times_s == {"a": [1.0] * 10, "b": [1.0] * 10}
     endless = {"a": disturbed_at(clock, lambda number: number > 3)}
-    assert len(measure_in_turns(endless, seconds=1e9, clock=clock, max_rounds=10).times_s["a"]) == 10
+    assert len(measure_in_turns(endless, seconds=1e9, clock=clock, max_rounds=10).times_s["a"]) == 15
+
+
+def test_a_machine_that_gets_slower_for_a_while_is_waited_for() -> None:
+    """Only the times tell of it, beside those that were seen before; a machine that stays slow is taken as it is."""
+    clock = FakeClock()
+
+    def slow(until_s: float) -> Turn:
+        return timed_by(lambda: clock.spend(0.03 if clock.now_s < until_s else 0.01), clock)
+
+    found = measure_in_turns({"a": slow(2.0)}, seconds=1e9, clock=clock, settled=lambda _: True, fastest={"a": 0.01})
+    assert found.times_s["a"] == pytest.approx([0.01] * 5)
+    begun_s = clock.now_s
+    found = measure_in_turns({"a": slow(1e9)}, seconds=1e9, clock=clock, settled=lambda _: True, fastest={"a": 0.01})
+    assert found.times_s["a"] == pytest.approx([0.03] * len(found.times_s["a"]))
+    assert clock.now_s - begun_s == pytest.approx(3.0, abs=0.2)
 
 
 def test_nothing_is_decided_in_a_disturbance() -> None:
@@ -189,7 +204,7 @@ def test_of_equally_fast_candidates_the_simplest_wins() -> None:
     clock = FakeClock()
     found = chosen(clock, timed(clock, lambda _: 0.102), timed(clock, lambda _: 0.100, "tricky"))
     assert found.tuning.winner == "default"
-    assert "as fast as 'tricky' within 3% and simpler" in found.tuning.reason
+    assert "as fast as 'tricky' within 2% and simpler" in found.tuning.reason
 
 
 def test_a_candidate_that_answers_differently_never_wins() -> None:
@@ -268,7 +283,7 @@ def test_every_measurement_has_its_numbers() -> None:
     ("seconds", "largest", "why"),
     [
         (lambda rows: 0.1, 64, "batch 64 is the largest that was allowed"),
-        (lambda rows: 0.01 * rows, 1, r"batch 2 brings \+0% rows per second over batch 1, less than 3%"),
+        (lambda rows: 0.01 * rows, 1, r"batch 2 brings \+0% rows per second over batch 1, less than 2%"),
         (lambda rows: 0.01 * max(rows, 8), 8, "batch 16 brings"),
         (lambda rows: 0.01 * rows * (1.2 if rows == 4 else 1) / min(rows, 16), 16, "batch 32 brings"),
     ],
