@@ -31,6 +31,8 @@ _FUSIONS = (
     "RotaryEmbedding",
 )
 """What the transformer tool fuses and a session does not do by itself in every such graph."""
+_OPSET_OF_AXES = 13
+"""Since this opset ``DequantizeLinear`` has an axis, so that each channel can have a scale of its own."""
 
 
 def make(kind: str, source: Path, target: Path, calibration: Path | None = None) -> None:
@@ -97,11 +99,19 @@ def _quantize_static(source: Path, target: Path, calibration: Path | None) -> No
             target,
             _Reader(calibration),
             quant_format=QuantFormat.QDQ,
-            per_channel=True,
+            per_channel=_opset(source) >= _OPSET_OF_AXES,
             reduce_range=not _has_vnni(),
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
         )
+
+
+def _opset(source: Path) -> int:
+    """Version of the standard operators."""
+    import onnx
+
+    imports = onnx.load(source, load_external_data=False).opset_import
+    return max((one.version for one in imports if one.domain in ("", "ai.onnx")), default=0)
 
 
 def _halve(source: Path, target: Path, calibration: Path | None) -> None:
@@ -166,7 +176,9 @@ def _check_contract(source: Path, made: Path) -> None:
 
 
 def _port(port: Any) -> tuple[object, ...]:
-    return port.name, port.dtype, port.shape
+    """What must stay: a dynamic axis may get another symbol, which nothing that is served shows."""
+    shape = port.shape
+    return port.name, port.dtype, shape and tuple(size if isinstance(size, int) else None for size in shape)
 
 
 if __name__ == "__main__":

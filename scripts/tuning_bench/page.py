@@ -31,9 +31,9 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "share_of_best",
-        "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds. Right\n"
-        "after a choice it is measured in turns with each candidate at the grid's best batch for it. Busy: five choices\n"
-        "while another process works and rests in turns.",
+        "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds.\n"
+        "Right after a choice it is measured in turns with each candidate at the grid's best batch for it. Busy: five\n"
+        "choices while another process works and rests in turns.",
         {
             "chosen": "{chosen}",
             "of the best": "{share_of_best:.3f}",

@@ -99,6 +99,33 @@ def test_a_file_of_its_own_is_made_once_or_says_why_not(network: Path) -> None:
         broken.prepare()
 
 
+@pytest.mark.parametrize("kind", ["int8-dynamic", "int8-static"])
+def test_old_opsets_and_axes_without_a_name_are_quantised_too(kind: str, tmp_path: Path) -> None:
+    """Before opset 13 there is one scale for all channels; an axis may get a name by it, which changes nothing."""
+    generator = np.random.default_rng(0)
+    weights = onnx.numpy_helper.from_array((generator.normal(size=(8, 3, 3, 3)) / 5).astype(np.float32), "w")
+    bias = onnx.numpy_helper.from_array(generator.normal(size=8).astype(np.float32), "b")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["r"]),
+            helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+            helper.make_node("Flatten", ["p"], ["y"]),
+        ],
+        "old",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 8])],
+        [weights, bias],
+    )
+    path = tmp_path / "old.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=7), path)
+    samples = [{"x": generator.normal(size=(4, 3, 8, 8)).astype(np.float32)} for _ in range(4)]
+    made = {one.name: one for one in candidates(path, precision=["int8"], samples=samples)}[kind].open()
+    exact = aitune.onnx.OnnxRunner(path).run(samples[0])["y"]
+    assert np.allclose(made.run(samples[0])["y"], exact, atol=0.05)
+    assert not np.array_equal(made.run(samples[0])["y"], exact)
+
+
 def test_a_tuning_in_processes_is_remembered(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time nothing is measured, and the record is the same."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
