@@ -127,7 +127,7 @@ def measure_in_turns(
 
     A turn during which its threads waited for a processor is taken again. Rounds in which one stayed disturbed, or took
     15 % longer than its fastest, do not count as long as there are ``min_rounds`` others; while there are not, they are
-    waited for: three times as many rounds, and 3 s.
+    waited for: three times as many rounds and 3 s, but no longer than half of ``seconds``.
 
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
@@ -158,8 +158,9 @@ def measure_in_turns(
             break
         calm = _calm(times.times_s, quiet_ones, fastest or {})
         least = min(min_rounds, max_rounds)
-        waiting = sum(calm) < least and (done < _PATIENCE * least or spent_s < _PATIENCE_S)
-        if done < least or waiting or (spent_s < _MIN_S and done < max_rounds):
+        patient = (done < _PATIENCE * least or spent_s < _PATIENCE_S) and spent_s < seconds / 2
+        too_short = done < least or (spent_s < _MIN_S and done < max_rounds)
+        if too_short or (patient and sum(calm) < least):
             continue
         seen = _calm_ones(times.times_s, calm, min_rounds)
         if settled(seen) or done >= max_rounds:
