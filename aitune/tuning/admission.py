@@ -49,6 +49,11 @@ class Admission:
     accuracy: list[Accuracy] = field(default_factory=list)
     _asked: list[tuple[Tensors, Tensors]] = field(default_factory=list)
 
+    def begin_again(self) -> None:
+        """Forget who may not win, and why."""
+        self.rejected.clear()
+        self.accuracy.clear()
+
     def admit(self, candidates: Sequence[Candidate], rows: int | None) -> None:
         """Ask all of them; the first is what is served when no other may win, so it is never rejected here.
 

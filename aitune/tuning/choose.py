@@ -18,7 +18,7 @@ from aitune.tuning.goal import OBJECTIVES, Goal
 from aitune.tuning.journal import Journal
 from aitune.tuning.largest import useful_batch
 from aitune.tuning.ledger import Ledger, Point, Requests
-from aitune.tuning.measure import ByName, Clock, Times
+from aitune.tuning.measure import ByName, Clock, Times, ratios
 from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runoff import Pairs, per_row, run_off
@@ -33,6 +33,13 @@ _ROUNDS_FOR_P95 = 20
 """Of so many runs, one lies beyond the 95th percentile."""
 _SURVEY_SHARE = 0.15
 """Share of the budget that is kept for the other sizes and batches, which inform and do not decide."""
+
+_MUCH = 0.15
+"""A first candidate that loses by more than this share is looked at once more."""
+_DOUBT_S, _DOUBT_SHARE, _DOUBT_ROUNDS = 6.0, 0.1, 1000
+"""For so many seconds, so large a share of the budget, and so many rounds at most."""
+_AGAIN_SHARE = 0.5
+"""Share of the budget that it takes to decide again."""
 
 Tensors = Mapping[str, Array]
 
@@ -107,6 +114,25 @@ def choose(
         return contest.decide()
 
 
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """What one pass through all measurements decided.
+
+    Attributes:
+        winner: Name of the winner.
+        batch: Its largest useful batch; 1 for a model that does not batch.
+        reason: Why.
+        rows: Rows at which all candidates were compared; None for a model that does not batch.
+        times_s: Seconds per run of that comparison, by name.
+    """
+
+    winner: str
+    batch: int
+    reason: str
+    rows: int | None
+    times_s: ByName
+
+
 @dataclass(slots=True)
 class _Contest:
     """One choice on its way."""
@@ -124,6 +150,22 @@ class _Contest:
         return [candidate.name for candidate in self.candidates]
 
     def decide(self) -> Choice:
+        found = self._decide()
+        if self._was_disturbed(found):
+            self.ledger.progress.note(f"{self.order[0]!r} is much faster now than it was: all is measured again")
+            self.ledger.begin_again()
+            self.admission.begin_again()
+            found = self._decide()
+        admitted = [name for name in self.order if name not in self.admission.rejected]
+        survey(self.pool, self.requests, self.ledger, admitted, found.winner, found.batch, self.labels,
+               batched=self.goal.batched)  # fmt: skip
+        return Choice(
+            tuning=self._record(found.winner, found.reason),
+            winner=self.order.index(found.winner),
+            max_batch_size=found.batch if self.goal.batched else None,
+        )
+
+    def _decide(self) -> _Decision:
         batch, why = self._first_batch()
         rows = self._rows(batch)
         self.admission.admit(self.candidates, rows)
@@ -136,14 +178,31 @@ class _Contest:
             batch, why = pairs.batches[winner], pairs.why[winner]
         if self.goal.batched:
             reason = f"{reason}; {why}"
-        admitted = [name for name in self.order if name not in self.admission.rejected]
-        survey(self.pool, self.requests, self.ledger, admitted, winner, batch if self.goal.batched else 1, self.labels,
-               batched=self.goal.batched)  # fmt: skip
-        return Choice(
-            tuning=self._record(winner, reason),
-            winner=self.order.index(winner),
-            max_batch_size=batch if self.goal.batched else None,
+        return _Decision(winner, batch if self.goal.batched else 1, reason, rows, times.times_s)
+
+    def _was_disturbed(self, found: _Decision) -> bool:
+        """Whether the first candidate lost by much, and is much faster a little later.
+
+        A shared host may give two processors that work together at a third of the speed, for seconds: then what needs
+        one only wins. What wins by much is looked at once more, while there is time to decide again.
+        """
+        first, goal = self.order[0], self.goal
+        if found.winner == first or not {first, found.winner} <= found.times_s.keys():
+            return False
+        lost = ratios(found.times_s[first], found.times_s[found.winner]).median > 1 + _MUCH
+        if not lost or self.ledger.left() < goal.seconds * (_AGAIN_SHARE + _DOUBT_SHARE):
+            return False
+        point, request = Point(first, found.rows or 1), self.requests(found.rows)
+        before = self.ledger.fastest[point]
+        self.ledger.measure(
+            f"{first} at {found.rows} rows once more",
+            lambda: {first: self.pool.turn(first, request)},
+            {first: point},
+            seconds=min(_DOUBT_S, goal.seconds * _DOUBT_SHARE),
+            settled=lambda times_s: min(times_s[first]) * (1 + _MUCH) < before,
+            max_rounds=_DOUBT_ROUNDS,
         )
+        return self.ledger.fastest[point] * (1 + _MUCH) < before
 
     def _first_batch(self) -> tuple[int, str]:
         """The largest batch as the first candidate has it."""

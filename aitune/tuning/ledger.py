@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from aitune.numerics import Array
 from aitune.records.evidence import Measurement
 from aitune.tuning.journal import Journal
-from aitune.tuning.measure import ByName, Clock, Times, Turn, measure_in_turns, median_interval
+from aitune.tuning.measure import MAX_ROUNDS, ByName, Clock, Times, Turn, measure_in_turns, median_interval
 from aitune.tuning.progress import Progress
 
 __all__ = ["Ledger", "Point", "Requests"]
@@ -51,6 +51,7 @@ class Ledger:
         journal: Knows steps that were taken before.
         measured: Measurements by what they are about.
         replayed_s: Seconds that the steps known before had taken.
+        passed: How often it was begun again.
         fastest: Seconds of the fastest turn, per run, by what it is about: slower ones are known to be disturbed.
     """
 
@@ -61,7 +62,13 @@ class Ledger:
     journal: Journal = field(default_factory=Journal)
     measured: dict[Point, Measurement] = field(default_factory=dict)
     replayed_s: float = 0.0
+    passed: int = 0
     fastest: dict[Point, float] = field(default_factory=dict)
+
+    def begin_again(self) -> None:
+        """Forget what was measured, but not how fast it can be: the next steps are other ones than those before."""
+        self.measured.clear()
+        self.passed += 1
 
     def left(self) -> float:
         """Seconds that are left of the budget, counting those of steps that were known before."""
@@ -69,6 +76,7 @@ class Ledger:
 
     def step(self, name: str, take: Callable[[], Any]) -> Any:
         """:meth:`Journal.step`, its time counted whether it was taken now or before."""
+        name = f"{name}, again" if self.passed else name
 
         def take_timed() -> Any:
             start = self.clock()
@@ -90,6 +98,7 @@ class Ledger:
         seconds: float,
         settled: Callable[[ByName], bool],
         hopeless: Callable[[ByName], Collection[str]] = lambda times: (),
+        max_rounds: int = MAX_ROUNDS,
     ) -> Times:
         """Measure in turns as one step, and keep a measurement of each.
 
@@ -100,6 +109,7 @@ class Ledger:
             seconds: Budget of the step.
             settled: See :func:`~aitune.tuning.measure.measure_in_turns`.
             hopeless: The same.
+            max_rounds: The same.
         """
 
         def take() -> Any:
@@ -110,6 +120,7 @@ class Ledger:
                     clock=self.clock,
                     settled=settled,
                     hopeless=hopeless,
+                    max_rounds=max_rounds,
                     fastest={name: self.fastest[point] for name, point in meaning.items() if point in self.fastest},
                     progress=self.progress,
                 )

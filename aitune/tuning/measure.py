@@ -22,6 +22,7 @@ from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.runner import Timing
 
 __all__ = [
+    "MAX_ROUNDS",
     "MIN_ROUNDS",
     "Clock",
     "Interval",
@@ -46,7 +47,8 @@ _WARM_UP_S = 0.5
 """A run that takes so long is warm after one."""
 MIN_ROUNDS = 5
 """Fewer rounds decide nothing."""
-_MAX_ROUNDS = 60
+MAX_ROUNDS = 60
+"""What so many rounds do not tell, more would not."""
 _MIN_S = 0.3
 """So long is measured at least: what is short is the same for all of five rounds, by chance."""
 _TURN_S = 0.01
@@ -116,7 +118,7 @@ def measure_in_turns(
     settled: Callable[[ByName], bool] = lambda times: False,
     hopeless: Callable[[ByName], Collection[str]] = lambda times: (),
     min_rounds: int = MIN_ROUNDS,
-    max_rounds: int = _MAX_ROUNDS,
+    max_rounds: int = MAX_ROUNDS,
     fastest: Mapping[str, float] | None = None,
     progress: Progress = SILENT,
 ) -> Times:

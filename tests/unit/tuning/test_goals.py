@@ -130,6 +130,29 @@ def test_users_batches_are_not_taken_away_by_a_winner() -> None:
     assert (found.tuning.winner, found.max_batch_size) == ("cached", 8)
 
 
+def test_a_first_candidate_that_lost_to_the_machine_gets_a_second_look() -> None:
+    """Eight seconds long all processors together are three times slower, and what needs one only would win."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: (0.03 if clock.now_s < 8 else 0.01) * rows)
+    second = timed(clock, lambda rows: 0.018 * rows, "one")
+    found = chosen(clock, first, second, seconds=60.0)
+    assert found.tuning.winner == "default"
+    assert {(one.candidate, round(one.throughput_per_s)) for one in found.tuning.measurements} == {
+        ("default", 100), ("one", 56)
+    }  # fmt: skip
+
+
+def test_what_really_wins_by_much_is_decided_once() -> None:
+    """The second look costs a tenth of the budget at most, and changes nothing."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.03 * rows)
+    second = timed(clock, lambda rows: 0.018 * rows, "one")
+    found = chosen(clock, first, second, seconds=60.0)
+    assert found.tuning.winner == "one"
+    assert "1.67 times as fast as 'default'" in found.tuning.reason
+    assert clock.now_s < 20
+
+
 def test_the_smallest_and_the_largest_shape_are_measured_too() -> None:
     """For the first and the winner, at one row and at as many as the budget allows."""
     clock = FakeClock()
