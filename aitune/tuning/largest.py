@@ -63,6 +63,7 @@ def useful_batch(
     ledger: Ledger,
     *,
     start: int = 1,
+    grow: bool = True,
     p95_s: float | None = None,
     keep_share: float = _CHOICE_SHARE,
 ) -> tuple[int, str]:
@@ -77,14 +78,16 @@ def useful_batch(
         ledger: Clock and budget.
         start: Size to begin at. Where no larger one is useful, smaller ones are tried: what was useful for another
             candidate may be too much for this one.
+        grow: Whether larger sizes are tried.
         p95_s: Seconds within which 95 % of the runs must end.
         keep_share: Share of the budget that is not spent here.
     """
     search = _Search(name, pool, requests, limit, ledger, p95_s, keep_share, best=start)
     ledger.progress.start(f"finding the largest useful batch of {name!r}", None)
     try:
-        search.double()
-        search.halve()
+        if grow:
+            search.double()
+            search.halve()
         if search.best == start:
             search.shrink(max(1, min(least, limit)))
     finally:

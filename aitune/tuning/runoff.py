@@ -58,7 +58,8 @@ def run_off(
 
     Args:
         times: What was measured at ``batch``, of those that may win.
-        order: Names, simplest first; the batch is that of the first.
+        order: Names, simplest first; the batch is that of the first, which only looks whether a smaller one does, too:
+            it was found in the beginning, and the machine may have been slower then.
         batch: Rows of a run so far.
         why: Why so many.
         pool: Where the candidates are open.
@@ -77,10 +78,13 @@ def run_off(
     batches, reasons = {}, {}
     for name in _nearest(times.times_s):
         batches[name], reasons[name] = batch, why
-        if name != order[0] and ledger.left() > ledger.seconds * kept:
-            batches[name], reasons[name] = useful_batch(
-                name, pool, requests, limit, least, ledger, start=batch, p95_s=p95_s, keep_share=kept
-            )
+        if ledger.left() > ledger.seconds * kept:
+            own, because = useful_batch(
+                name, pool, requests, limit, least, ledger, start=batch, grow=name != order[0], p95_s=p95_s,
+                keep_share=kept,
+            )  # fmt: skip
+            if own != batch or name != order[0]:
+                batches[name], reasons[name] = own, because
     if set(batches.values()) == {batch}:
         return dataclasses.replace(known, why={**known.why, **reasons})
     pairs = {name: batches[name] for name in order if name in batches}

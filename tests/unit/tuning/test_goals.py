@@ -142,6 +142,15 @@ def test_a_first_candidate_that_lost_to_the_machine_gets_a_second_look() -> None
     }  # fmt: skip
 
 
+def test_a_batch_that_only_a_slow_machine_needed_is_given_up() -> None:
+    """Each run costs 50 ms more for the first seconds, so that many rows pay; later two rows are as good as any."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: (0.05 if clock.now_s < 10 else 0.001) + 0.01 * rows)
+    found = chosen(clock, first, timed(clock, lambda rows: 0.02 * rows, "other"), seconds=60.0)
+    assert found.tuning.winner == "default"
+    assert (found.max_batch_size or 0) <= 8
+
+
 def test_what_really_wins_by_much_is_decided_once() -> None:
     """The second look costs a tenth of the budget at most, and changes nothing."""
     clock = FakeClock()
