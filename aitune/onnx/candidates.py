@@ -18,7 +18,7 @@ from aitune.numerics.dtypes import Array
 from aitune.onnx.external import companions
 from aitune.onnx.providers import CONV_SEARCH, has_tensorrt
 from aitune.onnx.session import OnnxRunner
-from aitune.records.accelerators import GPU_ACCELERATOR, GpuAccelerator
+from aitune.records.accelerators import GPU_ACCELERATOR, SHAPE_SEPARATORS, GpuAccelerator
 
 __all__ = ["DEVICES", "PRECISIONS", "OnnxCandidate", "Recipe", "candidates", "discard_losers"]
 
@@ -27,8 +27,6 @@ PRECISIONS = ("fp32", "fp16", "int8")
 DEVICES = ("cpu", "cuda")
 _PACKAGES = Path(__file__).resolve().parents[2]
 _MAKING_TIMEOUT_S = 900.0
-_SEPARATORS = ":,"
-"""With one of them in its name, an input cannot be named among the provider's shapes when it is served."""
 _HEAVY = ("Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul")
 
 
@@ -143,7 +141,7 @@ def candidates(
     available = cores if cores is not None else len(os.sched_getaffinity(0))
     ways = _on_cpu(operators, available) if device == "cpu" else _on_gpu(operators)
     found = [OnnxCandidate(name=name, path=path, settings=chosen, device=device) for name, chosen in ways.items()]
-    if device != "cpu" and has_tensorrt() and not any(set(port.name) & set(_SEPARATORS) for port in graph.input):
+    if device != "cpu" and has_tensorrt() and not any(SHAPE_SEPARATORS & set(port.name) for port in graph.input):
         found += _through_tensorrt(path, precision, device)
     if companions(path):
         return tuple(found)

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 
 from aitune.errors import RecordError
 
-__all__ = ["GPU_ACCELERATOR", "GpuAccelerator"]
+__all__ = ["ACCELERATORS", "GPU_ACCELERATOR", "PRECISIONS", "SHAPE_SEPARATORS", "GpuAccelerator"]
 
 GPU_ACCELERATOR = "optimization.execution_accelerators.gpu_execution_accelerator"
 """Key of the setting; its value is the text of a :class:`GpuAccelerator`."""
-_NAMES = ("tensorrt",)
-_PRECISIONS = ("fp32", "fp16", "bf16")
+ACCELERATORS = ("tensorrt",)
+"""What a GPU accelerator may be called."""
+PRECISIONS = ("fp32", "fp16", "bf16")
+"""What its engines may compute in."""
+SHAPE_SEPARATORS = frozenset(":,")
+"""With one of them in its name, an input cannot be named among the provider's shapes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +43,10 @@ class GpuAccelerator:
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
-        if self.name not in _NAMES or self.precision not in _PRECISIONS:
+        if self.name not in ACCELERATORS or self.precision not in PRECISIONS:
             raise RecordError(
                 f"setting {GPU_ACCELERATOR!r} cannot be {str(self)!r}",
-                hint=f"it is NAME:PRECISION, of {', '.join(_NAMES)} and {', '.join(_PRECISIONS)}",
+                hint=f"it is NAME:PRECISION, of {', '.join(ACCELERATORS)} and {', '.join(PRECISIONS)}",
             )
 
     def __str__(self) -> str:

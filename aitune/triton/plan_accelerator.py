@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aitune.errors import UsageError
-from aitune.records.accelerators import GPU_ACCELERATOR, GpuAccelerator
+from aitune.records.accelerators import ACCELERATORS, GPU_ACCELERATOR, PRECISIONS, SHAPE_SEPARATORS, GpuAccelerator
 from aitune.records.artifact import Artifact, ONNXArtifact
 from aitune.records.evidence import Tuning
 from aitune.records.shapes import TunedTensorSpec
@@ -28,9 +28,6 @@ __all__ = [
     "measured_reason",
     "plan_accelerator",
 ]
-
-ACCELERATORS = ("tensorrt",)
-PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +178,7 @@ def _profile(artifact: ONNXArtifact, max_batch_size: int) -> dict[str, str]:
     }
     lines: dict[str, list[str]] = {"min": [], "opt": [], "max": []}
     for spec in free:
-        if set(spec.name) & set(":,"):
+        if SHAPE_SEPARATORS & set(spec.name):
             raise UsageError(
                 f"input {spec.name!r} has ':' or ',' in its name, which separate the provider's shapes",
                 hint="rename it with aitune.onnx.rename_values",
