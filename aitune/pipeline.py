@@ -562,13 +562,12 @@ def document(artifact: Artifact, *, model: str, version: int | None = None) -> d
     """The part of the JSON documents of ``build`` and ``inspect`` that an artifact decides."""
     evidence = artifact.evidence
     batching = evidence.batching if evidence else None
-    tuning = evidence.tuning if evidence else None
     found: dict[str, Any] = {
         "model": model,
         "artifact": dump_artifact(artifact),
         "max_batch_size": artifact.max_batch_size or 0,
         "batching": dump(batching) if batching else {"verdict": "unproved", "reason": "no evidence", "evidence": []},
-        "tuning": dump(tuning),
+        "tuning": dump(artifact.tuning),
     }
     if version is not None:
         found["version"] = version

@@ -171,14 +171,13 @@ def _raced(
         return artifact
     except AituneError as error:
         return _noted(artifact, f"no TensorRT plan was measured: {error}")
-    tuned = artifact.evidence.tuning if artifact.evidence is not None else None
-    settings = dict(tuned.settings) if tuned is not None else {}
+    settings = {} if artifact.tuning is None else dict(artifact.tuning.settings)
     candidates: list[Candidate] = [
         OnnxCandidate(
             name="onnxruntime",
             path=artifact.path,
             settings=settings,
-            precision="fp32" if tuned is None else tuned.precision,
+            precision=artifact.precision,
             device="cuda" if has_cuda() else "cpu",
         ),
         PlanCandidate(plan.path, load_tensorrt(request.builder)),

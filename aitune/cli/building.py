@@ -291,9 +291,9 @@ def describe(artifact: Artifact, console: Console) -> str:
         verdict = console.style(evidence.batching.verdict, fg=color, bold=True)
         parts.append(f"\nbatching  {verdict}: {evidence.batching.reason}")
     parts.append(f"max batch {artifact.max_batch_size or 0}")
-    if evidence and evidence.tuning:
-        parts.append(f"tuning    {evidence.tuning.winner}: {evidence.tuning.reason}\n")
-        parts.append(candidate_table(evidence.tuning) + "\n")
+    if artifact.tuning:
+        parts.append(f"tuning    {artifact.tuning.winner}: {artifact.tuning.reason}\n")
+        parts.append(candidate_table(artifact.tuning) + "\n")
     parts.append(f"sha256    {artifact.identity}")
     parts.extend(f"note      {note}" for note in (evidence.notes if evidence else ()))
     return "\n".join(parts)

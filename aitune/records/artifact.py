@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from aitune.errors import ArtifactIntegrityError, RecordError
-from aitune.records.evidence import Evidence
+from aitune.records.evidence import Evidence, Tuning
 from aitune.records.fingerprints import fingerprint_file, stage_copy, sync_folder
 from aitune.records.plans import PlanFacts
 from aitune.records.shapes import TunedTensorSpec
@@ -102,6 +102,16 @@ class Artifact:
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs, in the file's order."""
         return tuple(spec.name for spec in self.outputs)
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What was measured, None where nothing was."""
+        return None if self.evidence is None else self.evidence.tuning
+
+    @property
+    def precision(self) -> str:
+        """What it computes in: ``"fp32"`` for the model's own numbers, else e.g. ``"int8"``."""
+        return "fp32" if self.tuning is None else self.tuning.precision
 
     @property
     def max_batch_size(self) -> int | None:

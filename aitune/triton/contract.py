@@ -103,7 +103,7 @@ def contract_of(artifact: Artifact) -> Contract:
         inputs=artifact.inputs,
         outputs=artifact.outputs,
         probe=evidence.probe if evidence is not None else None,
-        precision=evidence.tuning.precision if evidence is not None and evidence.tuning is not None else "fp32",
+        precision=artifact.precision,
     )
     if contract.probe is not None and len(dump_contract(contract)) > LIMIT_BYTES:
         return dataclasses.replace(contract, probe=None)

@@ -296,15 +296,14 @@ def _settings(artifact: Artifact, options: PlanOptions) -> tuple[tuple[tuple[str
 
 def _tuned(artifact: Artifact) -> dict[str, str]:
     """The settings that won, but for the accelerator."""
-    tuning = artifact.evidence.tuning if artifact.evidence is not None else None
-    return {key: value for key, value in (tuning.settings if tuning is not None else ()) if key != GPU_ACCELERATOR}
+    settings = () if artifact.tuning is None else artifact.tuning.settings
+    return {key: value for key, value in settings if key != GPU_ACCELERATOR}
 
 
 def _settings_reason(artifact: Artifact, options: PlanOptions) -> str:
-    tuning = artifact.evidence.tuning if artifact.evidence is not None else None
     parts = []
-    if tuning is not None and _tuned(artifact):
-        parts.append(measured_reason(tuning))
+    if artifact.tuning is not None and _tuned(artifact):
+        parts.append(measured_reason(artifact.tuning))
     if options.settings:
         parts.append(f"By request: {', '.join(key for key, _ in options.settings)}.")
     return " ".join(parts)

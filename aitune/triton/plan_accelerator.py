@@ -83,7 +83,7 @@ def measured_accelerator(artifact: Artifact) -> GpuAccelerator | None:
     Raises:
         RecordError: If the record names one that does not exist.
     """
-    tuning = _tuning(artifact)
+    tuning = artifact.tuning
     text = None if tuning is None else dict(tuning.settings).get(GPU_ACCELERATOR)
     return None if text is None else GpuAccelerator.read(text)
 
@@ -131,7 +131,7 @@ def plan_accelerator(
         found["max_workspace_size_bytes"] = str(options.workspace_bytes)
     found.update(_profile(artifact, max_batch_size))
     found.update(_cache(artifact, options.cache, model_name))
-    notes = _notes(wanted, options, _tuning(artifact) if wanted == measured else None)
+    notes = _notes(wanted, options, artifact.tuning if wanted == measured else None)
     return AcceleratorPlan(name=wanted.name, parameters=tuple(sorted(found.items())), notes=notes)
 
 
@@ -156,10 +156,6 @@ def accelerator_warnings(artifact: Artifact, options: AcceleratorOptions | None,
     if target == "cpu":
         return (f"{what}, and the target is cpu: it is served without, as nobody measured it",)
     return (f"{what}: on a host without one the model is served as nobody measured it; --target gpu pins it",)
-
-
-def _tuning(artifact: Artifact) -> Tuning | None:
-    return artifact.evidence.tuning if artifact.evidence is not None else None
 
 
 def _wanted(options: AcceleratorOptions, measured: GpuAccelerator | None) -> GpuAccelerator:

@@ -94,8 +94,7 @@ class Subject:
     def precision(self) -> str:
         """What it computes in as far as anybody recorded that, else ``"fp32"``: its own numbers."""
         if self.artifact is not None:
-            evidence = self.artifact.evidence
-            return evidence.tuning.precision if evidence is not None and evidence.tuning is not None else "fp32"
+            return self.artifact.precision
         return self.claimed.precision if self.claimed is not None else "fp32"
 
     @property
