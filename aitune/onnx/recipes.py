@@ -16,6 +16,7 @@ from typing import Any
 
 from aitune.errors import AituneError, SourceError
 from aitune.numerics.dtypes import Array
+from aitune.onnx.opening import opened
 from aitune.onnx.reading import read_interface
 from aitune.onnx.runtime import telling_line
 from aitune.onnx.samples import read_npz
@@ -93,25 +94,19 @@ def _quantize_static(source: Path, target: Path, calibration: Path | None) -> No
 
     if calibration is None:
         raise SourceError("static quantisation needs samples to see what values occur", hint="give --samples")
+    with opened(source) as (_, outline):
+        opset = dict(outline.opset_imports).get("", 0)
     with _prepared(source) as prepared:
         quantize_static(
             prepared,
             target,
             _Reader(calibration),
             quant_format=QuantFormat.QDQ,
-            per_channel=_opset(source) >= _OPSET_OF_AXES,
+            per_channel=opset >= _OPSET_OF_AXES,
             reduce_range=not _has_vnni(),
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
         )
-
-
-def _opset(source: Path) -> int:
-    """Version of the standard operators."""
-    import onnx
-
-    imports = onnx.load(source, load_external_data=False).opset_import
-    return max((one.version for one in imports if one.domain in ("", "ai.onnx")), default=0)
 
 
 def _halve(source: Path, target: Path, calibration: Path | None) -> None:
