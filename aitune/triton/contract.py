@@ -26,6 +26,7 @@ from aitune.records.artifact import Artifact
 from aitune.records.dtypes import DType
 from aitune.records.evidence import Probe
 from aitune.records.shapes import TunedTensorSpec
+from aitune.triton.layout import PARAMETER_PREFIX
 
 __all__ = [
     "LIMIT_BYTES",
@@ -41,7 +42,6 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 LIMIT_BYTES = 16 * 1024
-PARAMETER_PREFIX = "aitune.record."
 _VERDICTS = ("batched", "unbatched", "unproved")
 _KEYS = ("schema_version", "format", "identity", "batching", "forms", "inputs", "outputs", "probe")
 _FURTHER_KEYS = ("precision",)

@@ -13,6 +13,7 @@ __all__ = [
     "CONFIG",
     "HISTORY",
     "OVERLAY_FOLDER",
+    "PARAMETER_PREFIX",
     "RECORD",
     "SAMPLES",
     "check_root",
@@ -28,6 +29,8 @@ RECORD = "aitune.json"
 SAMPLES = "aitune_samples.bin"
 HISTORY = "aitune_history.jsonl"
 OVERLAY_FOLDER = "configs"
+PARAMETER_PREFIX = "aitune.record."
+"""Key of a config's parameter that holds the contract of a version, whose number comes after it."""
 _VERSION = re.compile(r"0|[1-9][0-9]{0,17}")
 _LEADING = re.compile(r"\s*[+-]?([0-9]+)")
 

@@ -18,6 +18,7 @@ from aitune.triton.check.report import CheckReport, ModelReport
 from aitune.triton.check.rules.ensemble import steps
 from aitune.triton.check.rules.members import Member
 from aitune.triton.check.silence import Silencer
+from aitune.triton.layout import require_root
 
 __all__ = ["check_repository"]
 
@@ -55,10 +56,7 @@ def check_repository(path: Path, **given: Unpack[CheckOptions]) -> CheckReport:
     if unknown:
         raise TypeError(f"check_repository has no argument {min(unknown)!r}")
     options = options_of(given)
-    root = Path(path)
-    if not root.is_dir():
-        found = "is not a directory" if root.exists() else "does not exist"
-        raise RepositoryError(f"model repository {str(root)!r} {found}", hint="give the folder that holds the models")
+    root = require_root(path)
     folder = read_folder(root)
     _demand_models(folder, given.get("models", ()))
     silencer = Silencer.read(root, select=given.get("select", ()), ignore=given.get("ignore", ()))

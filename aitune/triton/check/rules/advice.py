@@ -9,10 +9,10 @@ from aitune.triton.check.finding import Finding
 from aitune.triton.check.folder import FILE, kind_of
 from aitune.triton.check.grammar import ENUMS
 from aitune.triton.check.model import Model, Version
-from aitune.triton.check.rules.record import RECORD
 from aitune.triton.check.scalars import TEMPLATE, closest
 from aitune.triton.check.tree import Node
 from aitune.triton.check.versions import available
+from aitune.triton.layout import RECORD
 
 __all__ = [
     "batches_never_form",

@@ -16,11 +16,10 @@ from aitune.triton.check.folder import FILE, inside, joined, kind_of
 from aitune.triton.check.model import Model, Version
 from aitune.triton.check.source import Source
 from aitune.triton.check.tokens import END, Tokenizer
+from aitune.triton.layout import PARAMETER_PREFIX, RECORD
 
-__all__ = ["RECORD", "read_record", "recorded_interface", "stale"]
+__all__ = ["read_record", "recorded_interface", "stale"]
 
-RECORD = "aitune.json"
-_CONTRACT = "aitune.record."  # stated here too: aitune.triton.contract brings numpy, and checking starts without
 _RESTORE = "restore the file as it was published, or build and publish the model again"
 
 
@@ -47,7 +46,7 @@ def read_record(model: Model, version: Version) -> Iterator[Finding]:
 
 def _lost(model: Model, version: Version) -> Iterator[Finding]:
     """A version that was published has a contract in the config, so its record was there once."""
-    if f"{_CONTRACT}{version.number}" not in model.config.map("parameters"):
+    if f"{PARAMETER_PREFIX}{version.number}" not in model.config.map("parameters"):
         return
     shown = f"{version.number}/{RECORD}"
     what = f"{shown} is not there"
@@ -134,7 +133,7 @@ def stale(model: Model, version: Version) -> Iterator[Finding]:
 
 def _claimed(model: Model, number: int) -> str:
     """The fingerprint that the config's contract gives this version, ``""`` when it gives none."""
-    entry = model.config.map("parameters").get(f"{_CONTRACT}{number}")
+    entry = model.config.map("parameters").get(f"{PARAMETER_PREFIX}{number}")
     value = None if entry is None else entry.message("value")
     try:
         contract = json.loads(value.text("string_value")) if value is not None else None
