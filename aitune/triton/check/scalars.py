@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from aitune.triton.check.grammar import ENUMS, INTEGERS
 from aitune.triton.check.tokens import FLOAT, IDENTIFIER, INTEGER, STRING, Token
 
-__all__ = ["TEMPLATE", "BadValueError", "boolean", "choice", "closest", "integer", "quote", "real"]
+__all__ = ["MAX_DIGITS", "TEMPLATE", "BadValueError", "boolean", "choice", "closest", "integer", "quote", "real"]
 
 TEMPLATE = re.compile(
     r"\$\{[^}\n]{0,200}\}|\{\{[^}\n]{0,200}\}\}|\{%[^\n]{0,200}?%\}|\$[A-Za-z_][A-Za-z0-9_]*|@[A-Za-z_]+@|%[A-Za-z_]+%"
@@ -22,7 +22,8 @@ TEMPLATE = re.compile(
 
 _TRUE = ("true", "True", "t")
 _FALSE = ("false", "False", "f")
-_MAX_DIGITS = 1000  # far more than any field holds, so that what is cut off does not matter
+MAX_DIGITS = 1000
+"""Far more than any field holds, and no more than Python converts: what comes after does not matter."""
 _FLOAT_WORDS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 
 
@@ -113,7 +114,7 @@ def quote(text: str) -> str:
 def _number(text: str) -> int:
     base = 16 if text[:2] in ("0x", "0X") else 8 if text.startswith("0") else 10
     digits = (text[2:] if base == 16 else text).lstrip("0") or "0"
-    return int(digits[:_MAX_DIGITS], base)  # Python converts no more than some thousand digits
+    return int(digits[:MAX_DIGITS], base)
 
 
 def _short(text: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from aitune.errors import RepositoryError
 from aitune.triton.check.grammar import MESSAGES, Field, MessageType
 from aitune.triton.check.plain import scalar
+from aitune.triton.check.scalars import MAX_DIGITS
 from aitune.triton.check.tree import Item, Node, Occurrence, Value, entry_type
 
 __all__ = ["from_yaml"]
@@ -20,7 +21,6 @@ __all__ = ["from_yaml"]
 _KEY = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)'|([A-Za-z_][A-Za-z0-9_.-]*))\s*:(?=\s|$)""")
 _SCALAR = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s,\[\]{}#"'&*!|>%@`][^,\[\]{}]*""")
 _COMMENT = re.compile(r"""^((?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^"'#]|(?<=\S)#)*?)(?:(?:^|(?<=\s))#.*)?$""")
-_MAX_DIGITS = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|0x[0-9a-fA-F]+)")
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?\.?(?:inf|nan)", re.IGNORECASE)
 
@@ -214,7 +214,7 @@ class _Reader:
         if word in ("true", "false", "True", "False"):
             return word.lower() == "true"
         if _NUMBER.fullmatch(word):
-            if len(word) > _MAX_DIGITS:
+            if len(word) > MAX_DIGITS:
                 raise self._error("the number is out of range")
             return int(word, 0) if "x" in word else int(word)
         return float(word.lower().replace(".inf", "inf").replace(".nan", "nan")) if _REAL.fullmatch(word) else word
