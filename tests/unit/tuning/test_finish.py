@@ -29,14 +29,6 @@ TOKENS = interface(
 BOUNDS = {"min_shapes": {"ids": (1, 8)}, "max_shapes": {"ids": (4, 32)}}
 
 
-@pytest.fixture
-def model_file(tmp_path: Path) -> Path:
-    """A file that stands for a model; fakes do not read it."""
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b"weights")
-    return path
-
-
 def linear(x: Array) -> Array:
     """Rows are independent."""
     return x @ WEIGHTS

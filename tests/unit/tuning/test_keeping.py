@@ -22,14 +22,6 @@ SAMPLES = [{"x": np.array(rows, np.float32)} for rows in ([[1, 2, 3, 4]], [[4, 3
 REFUSED = "the model does not run on a made-up request"
 
 
-@pytest.fixture
-def model_file(tmp_path: Path) -> Path:
-    """A file that stands for a model; fakes do not read it."""
-    path = tmp_path / "model.onnx"
-    path.write_bytes(b"weights")
-    return path
-
-
 def picky(x: Array) -> Array:
     """Takes rows that sum to ten."""
     if not np.allclose(x.sum(1), 10):
