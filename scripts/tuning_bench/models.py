@@ -10,6 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class Model:
         """The model file that is served."""
         return self.root / self.name / "1" / "model.onnx"
 
-    @property
+    @cached_property
     def artifact(self) -> Any:
         """Its record."""
         from aitune.records.codec import read_document
