@@ -10,6 +10,8 @@ __all__ = ["EQUIVALENT", "comparison", "hopeless", "too_few", "winner_of"]
 
 EQUIVALENT = 0.02
 """Candidates within this share of the best count as equally fast, and the simplest of them is taken."""
+_DOUBTFUL = 0.03
+"""The same as long as it is not certain: what is simpler is not passed over for what may be chance."""
 _HOPELESS = 0.15
 """A candidate that is certainly this much slower than the fastest needs no further round."""
 
@@ -19,8 +21,8 @@ def winner_of(times_s: ByName, order: Sequence[str]) -> tuple[str, bool]:
 
     It is certain when the interval of every earlier candidate's ratio to the fastest lies on one side of 2 %, and no
     other can still turn out more than 2 % faster than the winner. Until then what counts is how fast each is while
-    nothing disturbs it: on a busy machine that comes out the same every time, where a median does not. Fewer than five
-    rounds decide nothing: then it is the first in ``order``, uncertain.
+    nothing disturbs it, and 3 % count as equal: on a busy machine that comes out the same every time, where a median
+    does not. Fewer than five rounds decide nothing: then it is the first in ``order``, uncertain.
 
     Args:
         times_s: Seconds per run, round by round.
@@ -83,7 +85,7 @@ def _by_median(times_s: ByName, present: Sequence[str]) -> tuple[str, bool]:
 
 def _by_quiet(times_s: Mapping[str, Sequence[float]], present: Sequence[str]) -> str:
     best = min(quiet(times_s[name]) for name in present)
-    return next(name for name in present if quiet(times_s[name]) <= best * (1 + EQUIVALENT))
+    return next(name for name in present if quiet(times_s[name]) <= best * (1 + _DOUBTFUL))
 
 
 def _unbeaten(times_s: ByName, winner: str) -> bool:

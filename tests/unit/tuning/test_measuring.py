@@ -354,6 +354,13 @@ def test_the_winner_is_certain_only_when_no_other_can_be_faster() -> None:
     assert winner_of({"a": [1.0] * 6, "b": [0.9, 1.0, 0.98, 1.02, 0.95, 1.1]}, ["a", "b"]) == ("b", False)
 
 
+def test_what_may_be_chance_needs_a_larger_lead() -> None:
+    """Two and a half percent win when they are certain; while they are not, the simpler one stays."""
+    order = ["a", "b"]
+    assert winner_of({"a": [1.025] * 6, "b": [1.0] * 6}, order) == ("b", True)
+    assert winner_of({"a": [1.025] * 6, "b": [1.0, 1.0, 1.0, 1.0, 1.04, 1.06]}, order) == ("a", False)
+
+
 @pytest.mark.parametrize(
     ("names", "objective", "message"),
     [(("a", "a"), "latency", r"candidates \['a', 'a'\]"), (("a",), "speed", "objective 'speed' cannot be tuned")],
