@@ -16,7 +16,7 @@ from aitune.tuning.largest import useful_batch
 from aitune.tuning.ledger import Ledger, Point, Requests
 from aitune.tuning.measure import ByName, Times, ratios
 from aitune.tuning.pool import Pool
-from aitune.tuning.runoff import Pairs, per_row, run_off
+from aitune.tuning.runoff import NEAR, Pairs, per_row, run_off
 from aitune.tuning.survey import survey
 from aitune.tuning.verdicts import comparison, hopeless, too_few, winner_of
 
@@ -129,7 +129,7 @@ class Contest:
         pairs = Pairs(times, dict.fromkeys(self.order, rows or 1), dict.fromkeys(self.order, why))
         if rows == batch and self._batch_is_open():
             pairs = self._run_off(times, batch, why)
-        winner, reason = self._winner(pairs.times, pairs.batches)
+        winner, reason = self._winner(pairs.times, pairs.batches, beside=times)
         if rows == batch:
             batch, why = pairs.batches[winner], pairs.why[winner]
         if self.goal.batched:
@@ -239,8 +239,8 @@ class Contest:
             if len(late) < len(times.times_s)
         }
 
-    def _winner(self, times: Times, batches: Mapping[str, int]) -> tuple[str, str]:
-        """The winner, and a sentence with the numbers that decided."""
+    def _winner(self, times: Times, batches: Mapping[str, int], *, beside: Times) -> tuple[str, str]:
+        """The winner, and a sentence with the numbers that decided; ``beside`` has those that went no further, too."""
         late = self._late(times)
         self.admission.rejected |= late
         times_s = per_row({name: values for name, values in times.times_s.items() if name not in late}, batches)
@@ -248,11 +248,10 @@ class Contest:
         aside = ""
         if self.goal.p95_s is not None and times.p95_s[name] > self.goal.p95_s:
             aside = f"; no candidate ends within {self.goal.p95_ms:g} ms at the 95th percentile"
-        return name, self._reason(name, certain, batches, times_s) + aside
+        lost = beside.times_s.keys() - times_s.keys() - self.admission.rejected.keys()
+        return name, self._reason(name, certain, batches, times_s, lost=bool(lost)) + aside
 
-    def _reason(
-        self, winner: str, certain: bool, batches: Mapping[str, int], times_s: Mapping[str, Sequence[float]]
-    ) -> str:
+    def _reason(self, winner: str, certain: bool, batches: Mapping[str, int], times_s: ByName, *, lost: bool) -> str:
         rows = batches[winner]
         best = self.ledger.measured[Point(winner, rows)]
         what = f"a batch of {rows}" if rows > 1 else "one request"
@@ -260,6 +259,8 @@ class Contest:
             f"{winner!r} answers {what} in {best.p50_us / 1e3:.2f} ms ({best.throughput_per_s:,.1f} rows per second)"
         )
         if len(times_s) == 1:  # nothing to be uncertain about
+            if lost:
+                return f"{speed}; every other was more than {NEAR:.0%} slower where all were compared"
             return f"{speed}, the only candidate" + (" that may win" if len(self.order) > 1 else "")
         if too_few(times_s):
             return f"{speed}; too few rounds fit into the budget of {self.goal.seconds:g} s to prefer another"

@@ -16,7 +16,7 @@ from aitune.tuning.progress import SILENT, Progress
 
 __all__ = ["MIN_GAIN", "largest_batch", "useful_batch"]
 
-MIN_GAIN = 0.02
+MIN_GAIN = 0.01
 """A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
@@ -36,7 +36,7 @@ def largest_batch(
 ) -> tuple[int, str]:
     """The largest useful batch of a candidate, and a sentence why.
 
-    A size is useful when it brings 2 % more rows per second than half of it, and ends in time where there is a limit
+    A size is useful when it brings 1 % more rows per second than half of it, and ends in time where there is a limit
     of time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
     first of them is halved: once, and where a size cannot be, until the gap is an eighth of the batch.
 
@@ -162,7 +162,7 @@ class _Search:
             step = self._compare(size, fastest, -MIN_GAIN)
             if step.stop or step.gain < -MIN_GAIN:
                 return
-            self.why = f"batch {fastest} brings {1 / (1 + step.gain) - 1:+.0%} rows per second over batch {size}"
+            self.why = f"batch {fastest} brings {1 / (1 + step.gain) - 1:+.1%} rows per second over batch {size}"
             self.best = size
             if step.gain > 0:
                 fastest = size
@@ -175,7 +175,7 @@ class _Search:
         if not self.ceiling:
             self.ceiling = size
             less = f"less than {MIN_GAIN:.0%}"
-            self.why = f"batch {size} brings {step.gain:+.0%} rows per second over batch {self.best}, {less}"
+            self.why = f"batch {size} brings {step.gain:+.1%} rows per second over batch {self.best}, {less}"
 
     def _affordable(self, size: int) -> bool:
         known = self.ledger.measured.get(Point(self.name, self.best))
@@ -209,5 +209,5 @@ class _Search:
         if self.p95_s is not None and times.p95_s[other] > self.p95_s:
             return _Step(0.0, f"takes {times.p95_s[other] * 1e3:.4g} ms at the 95th percentile")
         gain = size / beside / ratios(times.times_s[other], times.times_s[one]).median - 1
-        ledger.progress.note(f"{self.name}: batch {size} brings {gain:+.0%} rows per second over batch {beside}")
+        ledger.progress.note(f"{self.name}: batch {size} brings {gain:+.1%} rows per second over batch {beside}")
         return _Step(gain)

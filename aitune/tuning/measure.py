@@ -54,10 +54,14 @@ _MIN_S = 0.3
 _TURN_S = 0.01
 """A turn lasts about this long: runs of microseconds are timed many at a time, longer ones one by one."""
 _MAX_RUNS_PER_TURN = 1000
-_MOST_TRIES = 4
-"""A turn that something else disturbed is taken again, so many times in all."""
+_VAIN_TRIES, _VAIN_S = 4, 3.0
+"""A turn that something else disturbs is taken again, until it was in vain so many times and for so many seconds."""
 _PATIENCE, _PATIENCE_S = 3, 3.0
 """So many times as many rounds, and so many seconds, are waited for rounds that nothing disturbs."""
+_PATIENT_SHARE = 0.5
+"""Share of the time that disturbed turns may take before they are taken as they are."""
+_SPARED = 2
+"""So many times the fewest rounds are affordable beside them, as far as warming up tells."""
 _CALM = 1.15
 """A turn that takes longer than this many times the fastest was disturbed, by whatever nobody tells: another guest of
 the same host, a processor that got slower."""
@@ -78,6 +82,31 @@ class Interval:
     low: float
     median: float
     high: float
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How long is waited for turns that nothing disturbs: whoever else uses the machine rests in between, or does not.
+
+    Attributes:
+        left_s: Seconds that disturbed turns may still take.
+        vain_s: Seconds of those of one contestant since its last calm turn, by name.
+        vain_tries: How many those were.
+    """
+
+    left_s: float
+    vain_s: dict[str, float] = field(default_factory=dict)
+    vain_tries: dict[str, int] = field(default_factory=dict)
+
+    def again(self, name: str, timing: Timing, *, calm: bool) -> bool:
+        """Whether a turn that was taken is taken again."""
+        if calm:
+            self.vain_s[name], self.vain_tries[name] = 0.0, 0
+            return False
+        self.left_s -= timing.total_s
+        self.vain_s[name] = self.vain_s.get(name, 0.0) + timing.total_s
+        self.vain_tries[name] = self.vain_tries.get(name, 0) + 1
+        return self.left_s > 0 and (self.vain_s[name] < _VAIN_S or self.vain_tries[name] < _VAIN_TRIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +156,10 @@ def measure_in_turns(
     Each is warmed up first. A round is never cut short. It ends when ``settled`` says that the answer is certain (asked
     from ``min_rounds`` on), after ``max_rounds``, or after the first round that ends later than ``seconds`` from now.
 
-    A turn during which its threads waited for a processor is taken again. Rounds in which one stayed disturbed, or took
-    15 % longer than its fastest, do not count as long as there are ``min_rounds`` others; while there are not, they are
-    waited for: three times as many rounds and 3 s, but no longer than half of ``seconds``.
+    A turn during which its threads waited for a processor, or that took 15 % longer than its fastest, is taken again:
+    until that was in vain for 3 s, or such turns took half of ``seconds``, or as much as leaves no time for twice
+    ``min_rounds``. Rounds in which one stayed disturbed do not count as long as there are ``min_rounds`` others; while
+    there are not, they are waited for: three times as many rounds and 3 s, but no longer than half of ``seconds``.
 
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
@@ -145,14 +175,18 @@ def measure_in_turns(
     start = clock()
     times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
     singles: dict[str, list[float]] = {name: [] for name in contestants}
-    turns = {name: turn for name in contestants if (turn := _warm_up(name, contestants[name], times))}
+    warm = {
+        name: seconds_per_run for name in contestants if (seconds_per_run := _warm_up(name, contestants[name], times))
+    }
+    turns = {name: _runs_per_turn(value) for name, value in warm.items()}
     quiet_ones: list[bool] = []
+    round_s = sum(warm[name] * turns[name] for name in turns)
+    patience = _Patience(min(seconds * _PATIENT_SHARE, seconds - _SPARED * min_rounds * round_s))
     for done in itertools.count(1):
-        tries = _MOST_TRIES if done <= min_rounds or any(quiet_ones) else 1
         quiet_ones.append(True)
         for name in [name for name in turns if name not in times.failures]:
-            timing = _take_turn(name, contestants[name], turns[name], times, tries)
-            singles[name] += timing.seconds
+            most_s = _CALM * min((fastest or {}).get(name, math.inf), *times.times_s[name], math.inf)
+            timing = _take_turn(name, contestants[name], turns[name], times, patience, singles[name], most_s)
             quiet_ones[-1] = quiet_ones[-1] and not timing.disturbed
         progress.advance()
         spent_s = clock() - start
@@ -160,7 +194,7 @@ def measure_in_turns(
             break
         calm = _calm(times.times_s, quiet_ones, fastest or {})
         least = min(min_rounds, max_rounds)
-        patient = (done < _PATIENCE * least or spent_s < _PATIENCE_S) and spent_s < seconds / 2
+        patient = (done < _PATIENCE * least or spent_s < _PATIENCE_S) and spent_s < seconds * _PATIENT_SHARE
         too_short = done < least or (spent_s < _MIN_S and done < max_rounds)
         if too_short or (patient and sum(calm) < least):
             continue
@@ -244,8 +278,8 @@ def _outside(count: int) -> int:
     return outside
 
 
-def _warm_up(name: str, turn: Turn, times: Times) -> int:
-    """Run until warm; how many runs make a turn, 0 when it failed."""
+def _warm_up(name: str, turn: Turn, times: Times) -> float:
+    """Run until warm; seconds of the last run, 0 when one failed."""
     try:
         last = spent = 0.0
         for _ in range(_WARM_UP_RUNS):
@@ -255,26 +289,37 @@ def _warm_up(name: str, turn: Turn, times: Times) -> int:
             spent += last
     except AituneError as error:
         _drop(name, error, times)
-        return 0
-    return max(1, min(_MAX_RUNS_PER_TURN, round(_TURN_S / last))) if last > 0 else _MAX_RUNS_PER_TURN
+        return 0.0
+    return max(last, _TURN_S / _MAX_RUNS_PER_TURN)
 
 
-def _take_turn(name: str, turn: Turn, count: int, times: Times, tries: int) -> Timing:
-    """Time one turn, the least disturbed of several tries.
+def _runs_per_turn(seconds_per_run: float) -> int:
+    return max(1, min(_MAX_RUNS_PER_TURN, round(_TURN_S / seconds_per_run)))
 
-    Where it has several runs, one more goes before it, because another one ran in between.
+
+def _take_turn(
+    name: str, turn: Turn, count: int, times: Times, patience: _Patience, singles: list[float], most_s: float
+) -> Timing:
+    """Time one turn: the first of several tries that is calm, else the one that comes nearest.
+
+    Where it has several runs, one more goes before it, because another one ran in between. All runs that no other
+    program disturbed are kept for the percentile, also those of tries that took long for a reason that nobody knows.
     """
+    tries: list[Timing] = []
+    again = True
     try:
-        best: Timing | None = None
-        while tries > 0 and (best is None or best.disturbed):
-            tries -= 1
+        while again:
             if count > 1:
                 turn(1)
-            best = min(filter(None, (best, turn(count))), key=lambda timing: timing.waiting)
+            tries.append(timing := turn(count))
+            again = patience.again(name, timing, calm=not timing.disturbed and timing.total_s <= most_s * count)
     except AituneError as error:
         _drop(name, error, times)
         return Timing(())
-    assert best is not None
+    best = min(tries, key=lambda one: (one.disturbed, one.waiting if one.disturbed else one.total_s))
+    for timing in tries:
+        if timing is best or not timing.disturbed:
+            singles += timing.seconds
     times.times_s[name].append(max(best.total_s, 1e-9) / count)
     times.runs[name] += count
     return best

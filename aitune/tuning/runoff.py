@@ -17,7 +17,7 @@ from aitune.tuning.measure import ByName, Times, quiet
 from aitune.tuning.pool import Pool
 from aitune.tuning.verdicts import hopeless, too_few, winner_of
 
-__all__ = ["Pairs", "per_row", "run_off"]
+__all__ = ["NEAR", "Pairs", "per_row", "run_off"]
 
 NEAR = 0.15
 """Candidates within this share of the fastest look for a batch of their own."""

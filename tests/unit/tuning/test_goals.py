@@ -93,6 +93,16 @@ def test_the_winner_looks_for_a_larger_batch_of_its_own() -> None:
     assert found.max_batch_size == 32
 
 
+def test_a_winner_that_is_far_ahead_is_said_to_be() -> None:
+    """Only one goes on to look for a batch of its own: the others may win, and are slower."""
+    clock = FakeClock()
+    first = timed(clock, lambda rows: 0.010 * max(rows, 8))
+    second = timed(clock, lambda rows: 0.0050 * max(rows, 16) / 2, "wide")
+    found = chosen(clock, first, second)
+    assert (found.tuning.winner, found.max_batch_size) == ("wide", 16)
+    assert "; every other was more than 15% slower where all were compared; " in found.tuning.reason
+
+
 def test_the_winner_looks_for_a_smaller_batch_of_its_own() -> None:
     """The first gains up to 32 rows; the other is as fast there, and much faster for the few that fit into a cache."""
     clock = FakeClock()
@@ -100,7 +110,7 @@ def test_the_winner_looks_for_a_smaller_batch_of_its_own() -> None:
     second = timed(clock, lambda rows: 0.009 * rows if rows <= 8 else 0.0101 * rows, "cached")
     found = chosen(clock, first, second)
     assert (found.tuning.winner, found.max_batch_size) == ("cached", 1)
-    assert "1.11 times as fast as 'default' at batch 32; batch 8 brings +0%" in found.tuning.reason
+    assert "1.11 times as fast as 'default' at batch 32; batch 8 brings +0.0%" in found.tuning.reason
 
 
 def test_one_that_is_nearly_as_fast_wins_at_another_batch() -> None:
