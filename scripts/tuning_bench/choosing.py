@@ -15,6 +15,8 @@ from tuning_bench.models import BATCHES, Model, Row, say
 
 GRID_ROUNDS = 30
 TRUTH_ROUNDS, TRUTH_S = 40, 25.0
+TRUTH_TRIES, SLOWER = 5, 1.15
+"""So often, at most, it is judged; not again when nothing runs so many times slower than it did for the grid."""
 BUSY_RUNS = 5
 
 
@@ -32,8 +34,8 @@ class Pair:
 def choice(model: Model, tune_seconds: float) -> Row:
     """The tuner beside a grid, once on a quiet machine and five times while others work on it.
 
-    What was chosen is measured right after, in turns with each candidate at the batch that is best for it in the grid:
-    the same machine may be another one a minute later.
+    What was chosen is measured right after, in turns with each candidate at the batch that is best for it in the grid,
+    while the machine is as fast as it was for the grid: a shared host may not be, and is waited for.
     """
     say(f"{model.name}: measuring the grid")
     start = time.perf_counter()
@@ -44,13 +46,13 @@ def choice(model: Model, tune_seconds: float) -> Row:
     for pair in sorted(grid, key=lambda one: grid[one]):
         leaders[pair.candidate] = pair
     say(f"{model.name}: the grid's best are {', '.join(map(str, leaders.values()))}; choosing")
-    quiet_one = judged(model, choose_once(model, tune_seconds), leaders)
+    quiet_one = judged(model, choose_once(model, tune_seconds), grid, leaders)
     busy_ones = []
     for number in range(BUSY_RUNS):
         say(f"{model.name}: choosing on a busy machine, {number + 1} of {BUSY_RUNS}")
         with others_at_work():
             found = choose_once(model, tune_seconds)
-        busy_ones.append(judged(model, found, leaders))
+        busy_ones.append(judged(model, found, grid, leaders))
     seconds = [one["seconds"] for one in (quiet_one, *busy_ones)]
     return {
         "quiet": quiet_one,
@@ -66,14 +68,24 @@ def choice(model: Model, tune_seconds: float) -> Row:
     }
 
 
-def judged(model: Model, found: tuple[Pair, float, Sequence[str]], leaders: Mapping[str, Pair]) -> Row:
+def judged(
+    model: Model, found: tuple[Pair, float, Sequence[str]], grid: Mapping[Pair, float], leaders: Mapping[str, Pair]
+) -> Row:
     """A choice, and its share of the best of all that may win."""
     pair, seconds, rejected = found
     others = [leader for name, leader in leaders.items() if name not in rejected]
-    truth = measured(model, list(dict.fromkeys([pair, *others])), TRUTH_ROUNDS, TRUTH_S)
+    pairs = list(dict.fromkeys([pair, *others]))
+    known = {one: one.batch / grid[one] for one in pairs if one in grid}
+    for _ in range(TRUTH_TRIES):
+        truth = measured(model, pairs, TRUTH_ROUNDS, TRUTH_S, known)
+        slower = max(grid[one] / truth[one] for one in known)
+        if slower < SLOWER:
+            break
+        say(f"  the machine is slower than it was, {slower:.2f} times: judging again")
     best = max(truth, key=lambda one: truth[one])
     say(f"  {truth[pair] / truth[best]:.3f} of the best, {best}")
-    return {"chosen": str(pair), "seconds": seconds, "share": truth[pair] / truth[best], "best": str(best)}
+    row = {"chosen": str(pair), "seconds": seconds, "share": truth[pair] / truth[best], "best": str(best)}
+    return row | {"slower": slower}
 
 
 def every_candidate(model: Model) -> dict[str, Any]:
@@ -106,9 +118,13 @@ def choose_once(model: Model, tune_seconds: float) -> tuple[Pair, float, Sequenc
 
 
 def measured(
-    model: Model, pairs: Sequence[Pair], rounds: int = GRID_ROUNDS, seconds: float = math.inf
+    model: Model,
+    pairs: Sequence[Pair],
+    rounds: int = GRID_ROUNDS,
+    seconds: float = math.inf,
+    fastest: Mapping[Pair, float] | None = None,
 ) -> dict[Pair, float]:
-    """Rows per second of every pair, all of them in turns."""
+    """Rows per second of every pair, all of them in turns; ``fastest`` has seconds of a run that were seen before."""
     from aitune.onnx.isolation import launch
     from aitune.tuning.measure import measure_in_turns, quiet
     from aitune.tuning.pool import Pool
@@ -121,6 +137,7 @@ def measured(
             {str(pair): pool.turn(pair.candidate, requests[pair.batch]) for pair in pairs},
             seconds=seconds,
             max_rounds=rounds,
+            fastest={str(pair): value for pair, value in (fastest or {}).items()},
         )
     return {pair: pair.batch / quiet(times.times_s[str(pair)]) for pair in pairs if str(pair) in times.times_s}
 
