@@ -117,6 +117,7 @@ def candidates(
     device: str = "cpu",
     cores: int | None = None,
     samples: Sequence[Mapping[str, Array]] = (),
+    made_up: Sequence[Mapping[str, Array]] = (),
 ) -> tuple[OnnxCandidate, ...]:
     """The ways of running a file that are worth measuring, simplest first.
 
@@ -130,6 +131,7 @@ def candidates(
         device: ``"cpu"`` or ``"cuda"``.
         cores: Number of cores to plan for; those this process may use by default.
         samples: Recorded requests, for static quantisation.
+        made_up: Further requests like those that answers are compared on, for finding what may not be quantised.
 
     Raises:
         UsageError: If there is no such precision or device.
@@ -145,7 +147,7 @@ def candidates(
         found += _through_tensorrt(path, precision, device)
     if companions(path):
         return tuple(found)
-    return (*found, *_of_their_own(path, operators, precision, device, samples))
+    return (*found, *_of_their_own(path, operators, precision, device, samples, made_up))
 
 
 def discard_losers(path: Path, winner: Path) -> None:
@@ -203,38 +205,40 @@ def _of_their_own(
     precision: Collection[str],
     device: str,
     samples: Sequence[Mapping[str, Array]],
+    made_up: Sequence[Mapping[str, Array]],
 ) -> list[OnnxCandidate]:
     """Candidates with a file of their own."""
     folder = path.parent / "candidates"
-    kinds = []
+    kinds: dict[str, tuple[str, Path | None]] = {}
     if operators.get("Softmax", 0) >= 1 and operators.get("LayerNormalization", 0) + operators.get("ReduceMean", 0) > 1:
-        kinds.append(("fused", "fp32"))
+        kinds["fused"] = "fp32", None
     if "fp16" in precision:
-        kinds.append(("fp16", "fp16"))
+        kinds["fp16"] = "fp16", None
     if "int8" in precision:
-        kinds.append(("int8-dynamic", "int8"))
+        kinds["int8-dynamic"] = "int8", None
+        if operators.get("MatMul", 0) + operators.get("Gemm", 0) >= 2 and (samples or made_up):
+            kinds["int8-mixed"] = "int8", _write_calibration(folder, "requests.npz", (*samples, *made_up))
         if samples:
-            kinds.append(("int8-static", "int8"))
-    calibration = _write_calibration(folder, samples) if ("int8-static", "int8") in kinds else None
+            kinds["int8-static"] = "int8", _write_calibration(folder, "calibration.npz", samples)
     return [
         OnnxCandidate(
             name=kind,
             path=folder / f"{kind}.onnx",
             precision=computes_in,
             device=device,
-            recipe=Recipe(kind=kind, source=path, calibration=calibration if kind == "int8-static" else None),
+            recipe=Recipe(kind=kind, source=path, calibration=calibration),
         )
-        for kind, computes_in in kinds
+        for kind, (computes_in, calibration) in kinds.items()
     ]
 
 
-def _write_calibration(folder: Path, samples: Sequence[Mapping[str, Array]]) -> Path | None:
-    """The samples as a file, None where they are not numbers."""
-    arrays = {f"{name}#{number}": array for number, sample in enumerate(samples) for name, array in sample.items()}
+def _write_calibration(folder: Path, name: str, requests: Sequence[Mapping[str, Array]]) -> Path | None:
+    """Requests as a file, None where they are not numbers."""
+    arrays = {f"{name}#{number}": array for number, request in enumerate(requests) for name, array in request.items()}
     if any(array.dtype == object for array in arrays.values()):
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "calibration.npz"
+    path = folder / name
     np.savez(path, **arrays)
     return path
 

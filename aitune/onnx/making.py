@@ -112,14 +112,15 @@ def tune(
         cache=cache,
         isolate=isolate,
     )
+    domains = observe_domains(inputs, ranges.shapes("typical"), recorded)
     with workspace_folder(workspace) as folder:
         file = copy_model(path, found.companions, folder)
         artifact = finish(
             file,
             read_interface(file, prefer=("onnxruntime",)),  # what is recorded is said of the copy
             ranges,
-            observe_domains(inputs, ranges.shapes("typical"), recorded),
-            measuring.candidates(file, recorded),
+            domains,
+            measuring.candidates(file, inputs, domains, ranges, recorded),
             requested_max_batch_size=max_batch_size,
             **measuring.options(),
             samples=recorded,

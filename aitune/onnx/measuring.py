@@ -9,15 +9,22 @@ from typing import Any
 
 import onnxruntime
 
+from aitune.numerics import synthetic_inputs
 from aitune.numerics.dtypes import Array
 from aitune.onnx.candidates import OnnxCandidate, candidates
 from aitune.onnx.isolation import launch
 from aitune.onnx.providers import gpu_models
+from aitune.records import TensorSpec
+from aitune.records.evidence import InputDomain
 from aitune.tuning.accuracy import Check
 from aitune.tuning.candidate import open_here
 from aitune.tuning.journal import tuning_cache
+from aitune.tuning.shapes import Ranges
 
 __all__ = ["Measured"]
+
+_MADE_UP = 3
+"""So many made-up requests stand beside the samples where a file in eight bits is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +41,30 @@ class Measured:
     cache: bool
     isolate: bool
 
-    def candidates(self, path: Path, samples: Sequence[Mapping[str, Array]]) -> tuple[OnnxCandidate, ...]:
-        """The candidates for a file; without measuring only the first."""
+    def candidates(
+        self,
+        path: Path,
+        inputs: Sequence[TensorSpec],
+        domains: Sequence[InputDomain],
+        ranges: Ranges,
+        samples: Sequence[Mapping[str, Array]],
+    ) -> tuple[OnnxCandidate, ...]:
+        """The candidates for a file; without measuring only the first.
+
+        Args:
+            path: The file.
+            inputs: Its inputs.
+            domains: Range of values of each.
+            ranges: Their shapes.
+            samples: Recorded requests.
+        """
         if not self.tune:
             return candidates(path, device=self.device)[:1]
-        return candidates(path, precision=self.precision, device=self.device, samples=samples)
+        made_up = [
+            synthetic_inputs(inputs, domains, ranges.shapes("typical"), seed)
+            for seed in (range(_MADE_UP) if "int8" in self.precision else ())
+        ]
+        return candidates(path, precision=self.precision, device=self.device, samples=samples, made_up=made_up)
 
     def options(self) -> dict[str, Any]:
         """The arguments of :func:`aitune.tuning.finish`.

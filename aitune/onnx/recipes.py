@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ from aitune.onnx.opening import opened
 from aitune.onnx.reading import read_interface
 from aitune.onnx.runtime import telling_line
 from aitune.onnx.samples import read_npz
+from aitune.onnx.session import OnnxRunner
 
 __all__ = ["KINDS", "main", "make"]
+
+Tensors = Mapping[str, Array]
 
 _FUSIONS = (
     "Attention",
@@ -43,7 +46,7 @@ def make(kind: str, source: Path, target: Path, calibration: Path | None = None)
         kind: One of :data:`KINDS`.
         source: The model, in one file.
         target: Where to.
-        calibration: Samples for static quantisation, see :mod:`aitune.onnx.samples`.
+        calibration: Requests for static and mixed quantisation, see :mod:`aitune.onnx.samples`.
 
     Raises:
         SourceError: If the tool cannot make it, finds nothing to do, or changes the contract.
@@ -89,24 +92,90 @@ def _quantize_dynamic(source: Path, target: Path, calibration: Path | None) -> N
         quantize_dynamic(prepared, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=not _has_vnni())
 
 
-def _quantize_static(source: Path, target: Path, calibration: Path | None) -> None:
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+def _quantize_mixed(source: Path, target: Path, calibration: Path | None) -> None:
+    import onnx
 
+    from aitune.onnx.mixed import agrees, fewest_left_out, products, worst_first
+
+    if calibration is None:
+        raise SourceError("finding the products that lose most needs requests of numbers")
+    answers = _answered(source, read_npz(calibration))
+    with _prepared(source) as prepared:
+        model = onnx.load(prepared)
+        found = products(model)
+        if len(found) < 2:
+            raise SourceError("the graph has no two products with constant matrices")
+        worst = worst_first(model, found, [request for request, _ in answers])
+
+        def good(left_out: int) -> bool:
+            _quantize_products(model, target, worst[:left_out])
+            return agrees(target, answers)
+
+        if good(0):
+            raise SourceError("int8-dynamic answers well enough: no product has to be left as it is")
+        least = fewest_left_out(len(found), good)
+        if least is None:
+            raise SourceError(f"answers differently even with half of its {len(found)} products left as they are")
+        _quantize_products(model, target, worst[:least])
+
+
+def _quantize_products(model: Any, target: Path, left_out: Sequence[str]) -> None:
+    """Products with constant matrices in eight bits, but for these; a Gemm is a MatMul by then, and called so."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)  # the tool changes what it is given
+    quantize_dynamic(
+        copy,
+        target,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        nodes_to_exclude=[*left_out, *(f"{name}_MatMul" for name in left_out)],
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        reduce_range=not _has_vnni(),
+        extra_options={"MatMulConstBOnly": True},
+    )
+
+
+def _answered(source: Path, requests: Sequence[Mapping[str, Array]]) -> list[tuple[Tensors, Tensors]]:
+    """The requests that the model answers, with its answers."""
+    runner = OnnxRunner(source)
+    answers: list[tuple[Tensors, Tensors]] = []
+    for request in requests:
+        with suppress(SourceError):  # made-up values may be refused
+            answers.append((request, runner.run(request)))
+    if not answers:
+        raise SourceError("the model answers none of the requests")
+    return answers
+
+
+def _quantize_static(source: Path, target: Path, calibration: Path | None) -> None:
     if calibration is None:
         raise SourceError("static quantisation needs samples to see what values occur", hint="give --samples")
     with opened(source) as (_, outline):
         opset = dict(outline.opset_imports).get("", 0)
     with _prepared(source) as prepared:
-        quantize_static(
-            prepared,
-            target,
-            _Reader(calibration),
-            quant_format=QuantFormat.QDQ,
-            per_channel=opset >= _OPSET_OF_AXES,
-            reduce_range=not _has_vnni(),
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
-        )
+        if opset >= _OPSET_OF_AXES:
+            with suppress(ValueError):  # a bias with two axes trips onnxruntime 1.32 where every channel has a scale
+                _quantize_statically(prepared, target, calibration, per_channel=True)
+                return
+        _quantize_statically(prepared, target, calibration, per_channel=False)
+
+
+def _quantize_statically(prepared: Path, target: Path, calibration: Path, *, per_channel: bool) -> None:
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    quantize_static(
+        prepared,
+        target,
+        _Reader(calibration),
+        quant_format=QuantFormat.QDQ,
+        per_channel=per_channel,
+        reduce_range=not _has_vnni(),
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
 
 
 def _halve(source: Path, target: Path, calibration: Path | None) -> None:
@@ -119,6 +188,7 @@ def _halve(source: Path, target: Path, calibration: Path | None) -> None:
 KINDS: dict[str, Callable[[Path, Path, Path | None], None]] = {
     "fused": _fuse,
     "int8-dynamic": _quantize_dynamic,
+    "int8-mixed": _quantize_mixed,
     "int8-static": _quantize_static,
     "fp16": _halve,
 }

@@ -25,6 +25,7 @@ from aitune.torch.verification import verify
 from aitune.tuning.accuracy import Check
 from aitune.tuning.admission import Ask
 from aitune.tuning.finish import finish
+from aitune.tuning.ports import tensor_specs
 from aitune.tuning.progress import SILENT, Progress
 from aitune.tuning.shapes import Ranges, ShapeRange
 
@@ -139,13 +140,16 @@ def _finished(
     observation = exported.observation
     names = [port.name for port in exported.interface.inputs]
     samples = _recorded(observation, names)
+    domains = [domain for domain in observation.domains if domain.name in names]
+    ranges = _ranges(observation, exported.interface, max_shapes)
+    inputs = tensor_specs(exported.interface.inputs, "input")
     try:
         artifact = finish(
             exported.path,
             exported.interface,
-            _ranges(observation, exported.interface, max_shapes),
-            [domain for domain in observation.domains if domain.name in names],
-            measuring.candidates(exported.path, samples),
+            ranges,
+            domains,
+            measuring.candidates(exported.path, inputs, domains, ranges, samples),
             requested_max_batch_size=max_batch_size,
             **measuring.options(),
             reference=_reference(observation, names),

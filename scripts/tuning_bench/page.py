@@ -32,9 +32,8 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "share_of_best",
         "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds.\n"
-        "Right after a choice it is measured in turns with each candidate at the grid's best batch for it. Busy: five\n"
-        "choices while another process works and rests in turns. A shared host may run processors together at a third\n"
-        "of the speed for seconds; a choice made then, or judged then, is another one.",
+        "Right after a choice it is measured in turns with each candidate at the grid's best batch for it, while the\n"
+        "machine is as fast as it was for the grid. Busy: five choices while another process works and rests in turns.",
         {
             "chosen": "{chosen}",
             "of the best": "{share_of_best:.3f}",
