@@ -28,7 +28,7 @@ _OPTIONS = (
         type=SECONDS,
         default=60.0,
         show_default=True,
-        help="Budget of measuring.",
+        help="Budget of measuring, without making files of candidates.",
     ),
     click.option(
         "--objective",

@@ -23,8 +23,9 @@ from aitune.tuning.shapes import Ranges
 
 __all__ = ["Measured"]
 
-_MADE_UP = 3
-"""So many made-up requests stand beside the samples where a file in eight bits is made."""
+_MADE_UP = (1, 8)
+"""Rows of the made-up requests that stand beside the samples where a file in eight bits is made; where a model refuses
+one of them, there are fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +62,8 @@ class Measured:
         if not self.tune:
             return candidates(path, device=self.device)[:1]
         made_up = [
-            synthetic_inputs(inputs, domains, ranges.shapes("typical"), seed)
-            for seed in (range(_MADE_UP) if "int8" in self.precision else ())
+            synthetic_inputs(inputs, domains, ranges.shapes("typical", batch=rows), rows)
+            for rows in (_MADE_UP if "int8" in self.precision else ())
         ]
         return candidates(path, precision=self.precision, device=self.device, samples=samples, made_up=made_up)
 

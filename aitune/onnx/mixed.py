@@ -24,8 +24,9 @@ from aitune.tuning.accuracy import cosine
 
 __all__ = ["Product", "agrees", "fewest_left_out", "products", "worst_first"]
 
-_MARGIN = 0.75
-"""The share of what is allowed that is used: other requests than these will come."""
+_MARGIN = 0.5
+"""The share of what is allowed that is used. The scale is taken over a whole batch, so a row has two answers in two
+batches: where each is off by no more than half, they are not farther apart than is allowed."""
 _MOST_LEFT_OUT = 0.5
 """With more than this share of the products left out, little would be gained."""
 _ROWS = 256
@@ -139,7 +140,7 @@ def fewest_left_out(count: int, good: Callable[[int], bool]) -> int | None:
 
 
 def agrees(path: Path, answers: Answers) -> bool:
-    """Whether a model in eight bits gives the answers, by three quarters of what is allowed.
+    """Whether a model in eight bits gives the answers, by half of what is allowed.
 
     Args:
         path: The model.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from aitune.tuning.runner import Runner
 
-__all__ = ["Candidate", "Launch", "open_here"]
+__all__ = ["Candidate", "Launch", "Makes", "open_here"]
 
 
 class Candidate(Protocol):
@@ -53,6 +53,19 @@ class Candidate(Protocol):
 
         Raises:
             SourceError: If the runtime cannot load the model under these settings.
+        """
+        ...
+
+
+@runtime_checkable
+class Makes(Protocol):
+    """A candidate whose model file is made before it is opened, in more time than opening it takes."""
+
+    def prepare(self) -> None:
+        """Make the file, unless it is there or there is none of its own.
+
+        Raises:
+            SourceError: If it cannot be made.
         """
         ...
 

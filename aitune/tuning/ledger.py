@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -74,14 +75,23 @@ class Ledger:
         """Seconds that are left of the budget, counting those of steps that were known before."""
         return self.deadline - self.clock() - self.replayed_s
 
+    @contextmanager
+    def unbudgeted(self) -> Iterator[None]:
+        """What is done meanwhile is not measuring: the budget is as large as before."""
+        start = self.clock()
+        try:
+            yield
+        finally:
+            self.deadline += self.clock() - start
+
     def step(self, name: str, take: Callable[[], Any]) -> Any:
         """:meth:`Journal.step`, its time counted whether it was taken now or before."""
         name = f"{name}, again" if self.passed else name
 
         def take_timed() -> Any:
-            start = self.clock()
+            start, deadline = self.clock(), self.deadline
             found = take()
-            return {"found": found, "seconds": self.clock() - start}
+            return {"found": found, "seconds": self.clock() - start - (self.deadline - deadline)}
 
         known = name in self.journal
         entry = self.journal.step(name, take_timed)

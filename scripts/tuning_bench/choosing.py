@@ -15,7 +15,7 @@ from tuning_bench.models import BATCHES, Model, Row, say
 
 GRID_ROUNDS = 30
 TRUTH_ROUNDS, TRUTH_S = 40, 25.0
-TRUTH_TRIES, SLOWER = 5, 1.15
+TRUTH_TRIES, SLOWER = 3, 1.15
 """So often, at most, it is judged; not again when nothing runs so many times slower than it did for the grid."""
 BUSY_RUNS = 5
 

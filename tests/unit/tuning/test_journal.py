@@ -101,3 +101,25 @@ def test_the_cache_lies_where_the_user_wants_caches(monkeypatch: pytest.MonkeyPa
     """XDG_CACHE_HOME is obeyed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert tuning_cache() == tmp_path / "aitune" / "tuning"
+
+
+def test_the_time_to_make_a_file_is_not_measuring(tmp_path: Path) -> None:
+    """Twice the budget goes by while files are made, and all is measured; a second time nothing is made."""
+    made: list[str] = []
+
+    class Made(Fake):
+        def prepare(self) -> None:
+            """Make nothing, slowly."""
+            made.append(self.name)
+            clock.spend(120.0)
+
+    def candidates() -> list[Fake]:
+        return [Made(one.function, one.name) for one in contest(clock, [])]
+
+    clock = FakeClock()
+    first = tuned(tmp_path, clock, candidates())
+    assert first.tuning.winner == "fast"
+    assert made == ["fast"]
+    clock = FakeClock()
+    assert tuned(tmp_path, clock, candidates()).tuning == first.tuning
+    assert made == ["fast"]
