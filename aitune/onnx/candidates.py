@@ -130,8 +130,8 @@ def candidates(
         precision: What may be computed in, of :data:`PRECISIONS`; by default numbers never change.
         device: ``"cpu"`` or ``"cuda"``.
         cores: Number of cores to plan for; those this process may use by default.
-        samples: Recorded requests, for static quantisation.
-        made_up: Further requests like those that answers are compared on, for finding what may not be quantised.
+        samples: Recorded requests, for static and mixed quantisation.
+        made_up: Further requests like those that answers are compared on, for the mixed one.
 
     Raises:
         UsageError: If there is no such precision or device.
@@ -217,7 +217,7 @@ def _of_their_own(
     if "int8" in precision:
         kinds["int8-dynamic"] = "int8", None
         if operators.get("MatMul", 0) + operators.get("Gemm", 0) >= 2 and (samples or made_up):
-            kinds["int8-mixed"] = "int8", _write_calibration(folder, "requests.npz", (*samples, *made_up))
+            kinds["int8-mixed"] = "int8", _write_calibration(folder, "requests.npz", (*made_up, *samples))
         if samples:
             kinds["int8-static"] = "int8", _write_calibration(folder, "calibration.npz", samples)
     return [

@@ -23,9 +23,9 @@ from aitune.tuning.shapes import Ranges
 
 __all__ = ["Measured"]
 
-_MADE_UP = (1, 8)
-"""Rows of the made-up requests that stand beside the samples where a file in eight bits is made; where a model refuses
-one of them, there are fewer."""
+_MADE_UP = (8, None)
+"""Rows of the made-up requests that stand beside the samples where a file in eight bits is made: as many as answers are
+compared for, which a model that does not batch may refuse, and what is typical."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Measured:
         if not self.tune:
             return candidates(path, device=self.device)[:1]
         made_up = [
-            synthetic_inputs(inputs, domains, ranges.shapes("typical", batch=rows), rows)
+            synthetic_inputs(inputs, domains, ranges.shapes("typical", batch=rows), rows or 0)
             for rows in (_MADE_UP if "int8" in self.precision else ())
         ]
         return candidates(path, precision=self.precision, device=self.device, samples=samples, made_up=made_up)

@@ -10,7 +10,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ _FUSIONS = (
     "RotaryEmbedding",
 )
 """What the transformer tool fuses and a session does not do by itself in every such graph."""
+_MOST_REQUESTS = 16
+"""So many requests show which products lose most."""
 _OPSET_OF_AXES = 13
 """Since this opset ``DequantizeLinear`` has an axis, so that each channel can have a scale of its own."""
 
@@ -99,28 +101,37 @@ def _quantize_mixed(source: Path, target: Path, calibration: Path | None) -> Non
 
     if calibration is None:
         raise SourceError("finding the products that lose most needs requests of numbers")
-    answers = _answered(source, read_npz(calibration))
+    answers = _answered(source, read_npz(calibration)[:_MOST_REQUESTS])
     with _prepared(source) as prepared:
         model = onnx.load(prepared)
         found = products(model)
         if len(found) < 2:
-            raise SourceError("the graph has no two products with constant matrices")
+            raise SourceError("the graph has no two products of float32 with constant matrices")
+        needless = False
+        with suppress(SourceError):  # a file that ONNX Runtime refuses is no better
+            _quantize_dynamic(source, target, None)
+            needless = agrees(target, answers)
+        if needless:
+            raise SourceError("int8-dynamic answers well enough: no product has to be left as it is")
         worst = worst_first(model, found, [request for request, _ in answers])
+        del found  # it holds every matrix once more
+        made = -1
 
         def good(left_out: int) -> bool:
-            _quantize_products(model, target, worst[:left_out])
+            nonlocal made
+            made = left_out
+            _quantize_products(model, target, worst[left_out:])
             return agrees(target, answers)
 
-        if good(0):
-            raise SourceError("int8-dynamic answers well enough: no product has to be left as it is")
-        least = fewest_left_out(len(found), good)
+        least = fewest_left_out(len(worst), good)
         if least is None:
-            raise SourceError(f"answers differently even with half of its {len(found)} products left as they are")
-        _quantize_products(model, target, worst[:least])
+            raise SourceError(f"answers differently even with half of its {len(worst)} products left as they are")
+        if made != least:
+            _quantize_products(model, target, worst[least:])
 
 
-def _quantize_products(model: Any, target: Path, left_out: Sequence[str]) -> None:
-    """Products with constant matrices in eight bits, but for these; a Gemm is a MatMul by then, and called so."""
+def _quantize_products(model: Any, target: Path, names: Sequence[str]) -> None:
+    """These products in eight bits; a Gemm is a MatMul by then, and called so."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -130,21 +141,20 @@ def _quantize_products(model: Any, target: Path, left_out: Sequence[str]) -> Non
         copy,
         target,
         op_types_to_quantize=["MatMul", "Gemm"],
-        nodes_to_exclude=[*left_out, *(f"{name}_MatMul" for name in left_out)],
+        nodes_to_quantize=[name for product in names for name in (product, f"{product}_MatMul")],
         weight_type=QuantType.QInt8,
         per_channel=True,
         reduce_range=not _has_vnni(),
-        extra_options={"MatMulConstBOnly": True},
     )
 
 
 def _answered(source: Path, requests: Sequence[Mapping[str, Array]]) -> list[tuple[Tensors, Tensors]]:
     """The requests that the model answers, with its answers."""
-    runner = OnnxRunner(source)
     answers: list[tuple[Tensors, Tensors]] = []
-    for request in requests:
-        with suppress(SourceError):  # made-up values may be refused
-            answers.append((request, runner.run(request)))
+    with closing(OnnxRunner(source)) as runner:
+        for request in requests:
+            with suppress(SourceError):  # made-up values may be refused
+                answers.append((request, runner.run(request)))
     if not answers:
         raise SourceError("the model answers none of the requests")
     return answers

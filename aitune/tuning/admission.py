@@ -9,7 +9,7 @@ from aitune.errors import AituneError
 from aitune.numerics import Array
 from aitune.records.evidence import Accuracy
 from aitune.tuning.accuracy import Judge, Verdict
-from aitune.tuning.candidate import Candidate, Makes
+from aitune.tuning.candidate import Candidate
 from aitune.tuning.ledger import Ledger, Requests
 from aitune.tuning.pool import Pool
 
@@ -100,9 +100,7 @@ class Admission:
                 if not self._asked:
                     requests = (self.requests(rows), *self.samples)
                     self._asked.extend((request, ask(request)) for request in requests)
-                if isinstance(candidate, Makes):
-                    with self.ledger.unbudgeted():
-                        candidate.prepare()
+                self.pool.make(candidate.name)
                 runner = self.pool.runner(candidate.name)
             except AituneError as error:
                 return asdict(Verdict(" ".join(f"does not load: {error}".split())))

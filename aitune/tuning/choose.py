@@ -74,6 +74,6 @@ def choose(
         progress=progress,
         journal=journal or Journal(),
     )
-    with Pool(candidates, launch, clock=clock) as pool:
+    with Pool(candidates, launch, clock=clock, making=ledger.unbudgeted) as pool:
         admission = Admission(pool, requests, ledger, judge or Judge(outputs), reference, samples)
         return Contest(candidates, pool, requests, goal, ledger, admission, labels).decide()

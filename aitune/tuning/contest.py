@@ -14,7 +14,7 @@ from aitune.tuning.candidate import Candidate
 from aitune.tuning.goal import Goal
 from aitune.tuning.largest import useful_batch
 from aitune.tuning.ledger import Ledger, Point, Requests
-from aitune.tuning.measure import ByName, Times, ratios
+from aitune.tuning.measure import MIN_ROUNDS, ByName, Times, ratios
 from aitune.tuning.pool import Pool
 from aitune.tuning.runoff import NEAR, Pairs, per_row, run_off
 from aitune.tuning.survey import survey
@@ -150,15 +150,21 @@ class Contest:
             return False
         point, request = Point(first, found.rows or 1), self.requests(found.rows)
         before = self.ledger.fastest[point]
-        self.ledger.measure(
+
+        def faster(times_s: ByName) -> bool:
+            """By some turns, not by one that was lucky."""
+            some = sorted(times_s[first])[:MIN_ROUNDS]
+            return len(some) == MIN_ROUNDS and some[-1] * (1 + _MUCH) < before
+
+        times = self.ledger.measure(
             f"{first} at {found.rows} rows once more",
             lambda: {first: self.pool.turn(first, request)},
             {first: point},
             seconds=min(_DOUBT_S, goal.seconds * _DOUBT_SHARE),
-            settled=lambda times_s: min(times_s[first]) * (1 + _MUCH) < before,
+            settled=faster,
             max_rounds=_DOUBT_ROUNDS,
         )
-        return self.ledger.fastest[point] * (1 + _MUCH) < before
+        return first in times.times_s and faster(times.times_s)
 
     def _first_batch(self) -> tuple[int, str]:
         """The largest batch as the first candidate has it."""
@@ -260,7 +266,7 @@ class Contest:
         )
         if len(times_s) == 1:  # nothing to be uncertain about
             if lost:
-                return f"{speed}; every other was more than {NEAR:.0%} slower where all were compared"
+                return f"{speed}; every other that may win was more than {NEAR:.0%} slower where all were compared"
             return f"{speed}, the only candidate" + (" that may win" if len(self.order) > 1 else "")
         if too_few(times_s):
             return f"{speed}; too few rounds fit into the budget of {self.goal.seconds:g} s to prefer another"

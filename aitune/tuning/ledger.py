@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from aitune.numerics import Array
 from aitune.records.evidence import Measurement
 from aitune.tuning.journal import Journal
-from aitune.tuning.measure import MAX_ROUNDS, ByName, Clock, Times, Turn, measure_in_turns, median_interval
+from aitune.tuning.measure import MAX_ROUNDS, ByName, Clock, Times, Turn, measure_in_turns, median_interval, quiet
 from aitune.tuning.progress import Progress
 
 __all__ = ["Ledger", "Point", "Requests"]
@@ -53,7 +53,7 @@ class Ledger:
         measured: Measurements by what they are about.
         replayed_s: Seconds that the steps known before had taken.
         passed: How often it was begun again.
-        fastest: Seconds of the fastest turn, per run, by what it is about: slower ones are known to be disturbed.
+        fastest: Seconds of fast turns, per run, by what it is about: slower ones are known to be disturbed.
     """
 
     clock: Clock
@@ -143,7 +143,7 @@ class Ledger:
     def _keep(self, times: Times, meaning: Mapping[str, Point]) -> None:
         for name, values in times.times_s.items():
             point, found = meaning[name], median_interval(values)
-            self.fastest[point] = min(*values, self.fastest.get(point, math.inf), math.inf)
+            self.fastest[point] = min(quiet(values), self.fastest.get(point, math.inf))
             known = self.measured.get(point)
             if known is not None and known.runs > times.runs[name]:
                 continue

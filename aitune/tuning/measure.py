@@ -63,8 +63,8 @@ _PATIENT_SHARE = 0.5
 _SPARED = 2
 """So many times the fewest rounds are affordable beside them, as far as warming up tells."""
 _CALM = 1.15
-"""A turn that takes longer than this many times the fastest was disturbed, by whatever nobody tells: another guest of
-the same host, a processor that got slower."""
+"""A turn that takes longer than this many times what fast ones take was disturbed, by whatever nobody tells: another
+guest of the same host, a processor that got slower."""
 _MOST_SINGLES = 20_000
 """So many single times are kept of each for its percentiles."""
 
@@ -98,15 +98,37 @@ class _Patience:
     vain_s: dict[str, float] = field(default_factory=dict)
     vain_tries: dict[str, int] = field(default_factory=dict)
 
-    def again(self, name: str, timing: Timing, *, calm: bool) -> bool:
-        """Whether a turn that was taken is taken again."""
+    def again(self, name: str, seconds: float, *, calm: bool) -> bool:
+        """Whether a turn that took so long, all in all, is taken again."""
         if calm:
             self.vain_s[name], self.vain_tries[name] = 0.0, 0
             return False
-        self.left_s -= timing.total_s
-        self.vain_s[name] = self.vain_s.get(name, 0.0) + timing.total_s
+        self.left_s -= seconds
+        self.vain_s[name] = self.vain_s.get(name, 0.0) + seconds
         self.vain_tries[name] = self.vain_tries.get(name, 0) + 1
         return self.left_s > 0 and (self.vain_s[name] < _VAIN_S or self.vain_tries[name] < _VAIN_TRIES)
+
+
+@dataclass(slots=True)
+class _Most:
+    """What a calm turn takes at most, beside what is known and what first tries took.
+
+    First tries only, and not the fastest of them: else a model that is fast in some of its runs would be measured until
+    it was, and the more the longer that goes on.
+
+    Attributes:
+        known: Seconds of a run that were seen before, by name.
+        first: Seconds of a run in the first try of each turn, by name.
+    """
+
+    known: Mapping[str, float]
+    first: dict[str, list[float]] = field(default_factory=dict)
+
+    def of(self, name: str) -> float:
+        """Seconds of a run; infinite as long as too little is known."""
+        values = self.first.get(name, [])
+        usual = quiet(values) if len(values) >= MIN_ROUNDS else math.inf
+        return _CALM * min(usual, self.known.get(name, math.inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +178,11 @@ def measure_in_turns(
     Each is warmed up first. A round is never cut short. It ends when ``settled`` says that the answer is certain (asked
     from ``min_rounds`` on), after ``max_rounds``, or after the first round that ends later than ``seconds`` from now.
 
-    A turn during which its threads waited for a processor, or that took 15 % longer than its fastest, is taken again:
-    until that was in vain for 3 s, or such turns took half of ``seconds``, or as much as leaves no time for twice
-    ``min_rounds``. Rounds in which one stayed disturbed do not count as long as there are ``min_rounds`` others; while
-    there are not, they are waited for: three times as many rounds and 3 s, but no longer than half of ``seconds``.
+    A turn during which its threads waited for a processor, or that took 15 % longer than fast ones, is taken again:
+    until that was in vain for 3 s, or such turns took half of ``seconds``, or as long as all rounds, or as much as
+    leaves no time for twice ``min_rounds``. Rounds in which one stayed disturbed do not count as long as there are
+    ``min_rounds`` others; while there are not, they are waited for: three times as many rounds and 3 s, but no longer
+    than half of ``seconds``.
 
     Args:
         contestants: What to run, by name; one that raises drops out with its reason.
@@ -175,24 +198,25 @@ def measure_in_turns(
     start = clock()
     times = Times(times_s={name: [] for name in contestants}, runs=dict.fromkeys(contestants, 0))
     singles: dict[str, list[float]] = {name: [] for name in contestants}
+    most = _Most(fastest or {})
     warm = {
         name: seconds_per_run for name in contestants if (seconds_per_run := _warm_up(name, contestants[name], times))
     }
     turns = {name: _runs_per_turn(value) for name, value in warm.items()}
     quiet_ones: list[bool] = []
     round_s = sum(warm[name] * turns[name] for name in turns)
-    patience = _Patience(min(seconds * _PATIENT_SHARE, seconds - _SPARED * min_rounds * round_s))
+    spare_s = seconds - (clock() - start) - _SPARED * min_rounds * round_s
+    patience = _Patience(min(seconds * _PATIENT_SHARE, max(max_rounds * round_s, _VAIN_S), spare_s))
     for done in itertools.count(1):
         quiet_ones.append(True)
         for name in [name for name in turns if name not in times.failures]:
-            most_s = _CALM * min((fastest or {}).get(name, math.inf), *times.times_s[name], math.inf)
-            timing = _take_turn(name, contestants[name], turns[name], times, patience, singles[name], most_s)
+            timing = _take_turn(name, contestants[name], turns[name], times, patience, singles[name], most)
             quiet_ones[-1] = quiet_ones[-1] and not timing.disturbed
         progress.advance()
         spent_s = clock() - start
         if not times.times_s or spent_s >= seconds:
             break
-        calm = _calm(times.times_s, quiet_ones, fastest or {})
+        calm = _calm(times.times_s, quiet_ones, most)
         least = min(min_rounds, max_rounds)
         patient = (done < _PATIENCE * least or spent_s < _PATIENCE_S) and spent_s < seconds * _PATIENT_SHARE
         too_short = done < least or (spent_s < _MIN_S and done < max_rounds)
@@ -204,15 +228,15 @@ def measure_in_turns(
         for name in hopeless(seen):
             turns.pop(name, None)
     times.p95_s.update({name: percentile(singles[name][:_MOST_SINGLES], 0.95) for name in times.times_s})
-    calm = _calm(times.times_s, quiet_ones, fastest or {})
+    calm = _calm(times.times_s, quiet_ones, most)
     return dataclasses.replace(times, times_s=_calm_ones(times.times_s, calm, min_rounds))
 
 
-def _calm(times_s: ByName, quiet_ones: Sequence[bool], fastest: Mapping[str, float]) -> list[bool]:
+def _calm(times_s: ByName, quiet_ones: Sequence[bool], most: _Most) -> list[bool]:
     """Which rounds nothing disturbed, as far as waiting and times tell."""
-    most = {name: min(*values, fastest.get(name, math.inf), math.inf) * _CALM for name, values in times_s.items()}
+    limits = {name: most.of(name) for name in times_s}
     return [
-        undisturbed and all(values[number] <= most[name] for name, values in times_s.items() if number < len(values))
+        undisturbed and all(values[number] <= limits[name] for name, values in times_s.items() if number < len(values))
         for number, undisturbed in enumerate(quiet_ones)
     ]
 
@@ -298,12 +322,12 @@ def _runs_per_turn(seconds_per_run: float) -> int:
 
 
 def _take_turn(
-    name: str, turn: Turn, count: int, times: Times, patience: _Patience, singles: list[float], most_s: float
+    name: str, turn: Turn, count: int, times: Times, patience: _Patience, singles: list[float], most: _Most
 ) -> Timing:
     """Time one turn: the first of several tries that is calm, else the one that comes nearest.
 
-    Where it has several runs, one more goes before it, because another one ran in between. All runs that no other
-    program disturbed are kept for the percentile, also those of tries that took long for a reason that nobody knows.
+    Where it has several runs, one more goes before it, because another one ran in between. For the percentile counts
+    the first try that no other program disturbed, also where it took long for a reason that nobody knows.
     """
     tries: list[Timing] = []
     again = True
@@ -312,14 +336,17 @@ def _take_turn(
             if count > 1:
                 turn(1)
             tries.append(timing := turn(count))
-            again = patience.again(name, timing, calm=not timing.disturbed and timing.total_s <= most_s * count)
+            if len(tries) == 1:
+                most.first.setdefault(name, []).append(max(timing.total_s, 1e-9) / count)
+            calm = not timing.disturbed and timing.total_s <= most.of(name) * count
+            again = patience.again(
+                name, timing.total_s * (count + 1) / count if count > 1 else timing.total_s, calm=calm
+            )
     except AituneError as error:
         _drop(name, error, times)
         return Timing(())
     best = min(tries, key=lambda one: (one.disturbed, one.waiting if one.disturbed else one.total_s))
-    for timing in tries:
-        if timing is best or not timing.disturbed:
-            singles += timing.seconds
+    singles += next((one for one in tries if not one.disturbed), best).seconds
     times.times_s[name].append(max(best.total_s, 1e-9) / count)
     times.runs[name] += count
     return best

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 from typing import Self
 
+from aitune.errors import SourceError
 from aitune.numerics import Array
-from aitune.tuning.candidate import Candidate, Launch, open_here
+from aitune.tuning.candidate import Candidate, Launch, Makes, open_here
 from aitune.tuning.measure import Clock, Turn, timed
 from aitune.tuning.runner import Runner, SelfTimed, Timing
 
@@ -21,12 +23,21 @@ class Pool:
         candidates: Names unique.
         launch: Opens one.
         clock: Times runs of runners that do not time themselves.
+        making: Entered while the files of candidates are made.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], launch: Launch = open_here, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        launch: Launch = open_here,
+        *,
+        clock: Clock,
+        making: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._candidates = {candidate.name: candidate for candidate in candidates}
         self._launch = launch
         self._clock = clock
+        self._making = making
         self._open: dict[str, Runner] = {}
 
     def __enter__(self) -> Self:
@@ -37,6 +48,17 @@ class Pool:
     ) -> None:
         for name in list(self._open):
             self.close(name)
+
+    def make(self, name: str) -> None:
+        """Make the file of a candidate, where it has one of its own that is not there.
+
+        Raises:
+            SourceError: If it cannot be made.
+        """
+        candidate = self._candidates[name]
+        if isinstance(candidate, Makes):
+            with self._making():
+                candidate.prepare()
 
     def runner(self, name: str) -> Runner:
         """The runner of a candidate, opened now if it was not.
@@ -49,7 +71,9 @@ class Pool:
         return self._open[name]
 
     def turn(self, name: str, request: Mapping[str, Array]) -> Turn:
-        """Turns of one candidate on one request; what opening it raises, the first turn raises."""
+        """Turns of one candidate on one request, its file made now; what opening it raises, the first turn raises."""
+        with suppress(SourceError):
+            self.make(name)
 
         def take(count: int) -> Timing:
             runner = self.runner(name)

@@ -126,6 +126,33 @@ def test_old_opsets_and_axes_without_a_name_are_quantised_too(kind: str, tmp_pat
     assert not np.array_equal(made.run(samples[0])["y"], exact)
 
 
+@pytest.mark.parametrize("rows", ["N", 4])
+def test_a_file_in_eight_bits_is_made_from_requests_that_the_model_answers(rows: str | int, tmp_path: Path) -> None:
+    """Made up for a model that batches, and for one that does not; no sample is needed."""
+    generator = np.random.default_rng(0)
+    weights = {name: generator.normal(size=(16, 16)).astype(np.float32) for name in ("w0", "w1")}
+    weights["large"] = np.array([5000.0] + [1.0] * 15, np.float32)
+    weights["w1"][0] /= 5000.0
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["a"]),
+            helper.make_node("Mul", ["a", "large"], ["b"]),
+            helper.make_node("MatMul", ["b", "w1"], ["y"]),
+        ],
+        "spread",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 16])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    path = tmp_path / "spread.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    made = aitune.onnx.tune(path, tune_seconds=30, precision=("fp32", "int8"), workspace=tmp_path / "w", cache=False)
+    assert made.evidence is not None
+    assert made.evidence.tuning is not None
+    passed = {one.candidate: one.passed for one in made.evidence.tuning.accuracy}
+    assert (passed["int8-dynamic"], passed["int8-mixed"]) == (False, True)
+
+
 def test_a_tuning_in_processes_is_remembered(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second time nothing is measured, and the record is the same."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

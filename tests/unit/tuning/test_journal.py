@@ -104,22 +104,33 @@ def test_the_cache_lies_where_the_user_wants_caches(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_time_to_make_a_file_is_not_measuring(tmp_path: Path) -> None:
-    """Twice the budget goes by while files are made, and all is measured; a second time nothing is made."""
+    """Twice the budget goes by while a file is made, also where an interrupted tuning lost it; later none is made."""
     made: list[str] = []
 
     class Made(Fake):
+        there = False
+
         def prepare(self) -> None:
-            """Make nothing, slowly."""
-            made.append(self.name)
-            clock.spend(120.0)
+            """Make nothing, slowly, once."""
+            if self.name == "fast" and not self.there:
+                self.there = True
+                made.append(self.name)
+                clock.spend(120.0)
 
-    def candidates() -> list[Fake]:
-        return [Made(one.function, one.name) for one in contest(clock, [])]
+    def candidates(runs: list[str], stop_at: int = 0) -> list[Fake]:
+        return [Made(one.function, one.name) for one in contest(clock, runs, stop_at=stop_at)]
 
+    whole: list[str] = []
     clock = FakeClock()
-    first = tuned(tmp_path, clock, candidates())
-    assert first.tuning.winner == "fast"
-    assert made == ["fast"]
+    first = tuned(tmp_path / "whole", clock, candidates(whole))
+    assert (first.tuning.winner, made) == ("fast", ["fast"])
     clock = FakeClock()
-    assert tuned(tmp_path, clock, candidates()).tuning == first.tuning
-    assert made == ["fast"]
+    with pytest.raises(KeyboardInterrupt):
+        tuned(tmp_path / "cut", clock, candidates([], stop_at=whole.index("fast") + 20))
+    assert made == ["fast"] * 2
+    clock = FakeClock()
+    assert tuned(tmp_path / "cut", clock, candidates([])).tuning.reason == first.tuning.reason
+    assert made == ["fast"] * 3
+    clock = FakeClock()
+    assert tuned(tmp_path / "cut", clock, candidates([])).tuning.winner == "fast"
+    assert made == ["fast"] * 3

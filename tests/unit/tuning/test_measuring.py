@@ -148,6 +148,30 @@ def test_who_never_rests_is_not_waited_for() -> None:
     assert clock.now_s - begun_s == pytest.approx(4.0, abs=0.5)
 
 
+def test_waiting_for_a_fast_machine_does_not_make_a_percentile() -> None:
+    """The machine is slow for 2 s: whoever's turn it was has not been slower than the other in 95 % of the runs."""
+    clock = FakeClock()
+
+    def run() -> None:
+        clock.spend(0.002 if 1.0 < clock.now_s < 3.0 else 0.001)
+
+    found = measure_in_turns({name: timed_by(run, clock) for name in "ab"}, seconds=60.0, clock=clock)
+    assert found.p95_s == pytest.approx({"a": 0.001, "b": 0.001}, rel=0.01)
+
+
+def test_one_lucky_turn_sets_no_measure() -> None:
+    """One run of ten takes 20 ms where the others take 26: it takes 26, and is not waited for."""
+    clock = FakeClock()
+    numbers = iter(range(10**6))
+    found = measure_in_turns(
+        {"a": timed_by(lambda: clock.spend(0.020 if next(numbers) % 10 == 5 else 0.026), clock)},
+        seconds=60.0,
+        clock=clock,
+    )
+    assert median_interval(found.times_s["a"]).median == pytest.approx(0.026)
+    assert clock.now_s < 3.0
+
+
 def test_disturbed_rounds_do_not_count_while_there_are_others() -> None:
     """A long disturbance is left out, for the other candidate too; one without end is all there is."""
     clock = FakeClock()
