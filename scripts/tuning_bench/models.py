@@ -76,7 +76,7 @@ def sources(folder: Path) -> dict[str, Callable[[], list[object]]]:
         np.savez(folder / "magika.npz", **texts)
         return [path, "--samples", folder / "magika.npz"]
 
-    minilm = ["examples/minilm.py:sentence_encoder"]
+    minilm: list[object] = ["examples/minilm.py:sentence_encoder"]
     return {"minilm": lambda: minilm, "magika": magika, "conv": conv, "vad": vad}
 
 
