@@ -12,7 +12,7 @@ from aitune.records.evidence import Measurement, Tried, Tuning
 from aitune.tuning.admission import Admission
 from aitune.tuning.candidate import Candidate
 from aitune.tuning.goal import Goal
-from aitune.tuning.largest import useful_batch
+from aitune.tuning.largest import smaller_in_doubt, useful_batch
 from aitune.tuning.ledger import Ledger, Point, Requests
 from aitune.tuning.measure import MIN_ROUNDS, ByName, Times, ratios
 from aitune.tuning.pool import Pool
@@ -132,6 +132,10 @@ class Contest:
         winner, reason = self._winner(pairs.times, pairs.batches, beside=times)
         if rows == batch:
             batch, why = pairs.batches[winner], pairs.why[winner]
+        if self._batch_is_open():
+            seen = winner if Point(winner, batch) in self.ledger.measured else self.order[0]
+            batch, because = smaller_in_doubt(seen, batch, max(1, self.goal.least_batch), self.ledger)
+            why = because or why
         if self.goal.batched:
             reason = f"{reason}; {why}"
         return _Decision(winner, batch if self.goal.batched else 1, reason, rows, times.times_s)

@@ -14,10 +14,12 @@ from aitune.tuning.measure import Clock, ratios
 from aitune.tuning.pool import Pool
 from aitune.tuning.progress import SILENT, Progress
 
-__all__ = ["MIN_GAIN", "largest_batch", "useful_batch"]
+__all__ = ["MIN_GAIN", "largest_batch", "smaller_in_doubt", "useful_batch"]
 
 MIN_GAIN = 0.01
 """A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
+_DOUBTFUL_GAIN = 0.02
+"""The same for a batch of any size, as long as it is not certain that it brings more."""
 _STEP_SHARE = 0.08
 """Share of the budget that one comparison of two batch sizes may take."""
 _CHOICE_SHARE = 0.5
@@ -96,6 +98,37 @@ def useful_batch(
     if best < min(least, limit):
         return min(least, limit), f"batch {min(least, limit)} is what users send, though {why}"
     return best, why
+
+
+def smaller_in_doubt(name: str, batch: int, least: int, ledger: Ledger) -> tuple[int, str]:
+    """The smallest size that may be as good as ``batch``, by all that was measured, and a sentence why; else ``batch``.
+
+    Sizes are compared one after the other, and a machine whose processors get slower and faster in between can make any
+    of them look better. So a size that is not certainly faster than a smaller one, and not by 2 % while nothing
+    disturbs either, is not worth its wait.
+
+    Args:
+        name: The candidate.
+        batch: The size that was found.
+        least: Smallest size to take.
+        ledger: What was measured.
+    """
+    points = {
+        point.batch: point
+        for point in ledger.measured
+        if point.candidate == name and point.shape == Point(name, 1).shape and least <= point.batch <= batch
+    }
+    if batch not in points:
+        return batch, ""
+    fast = {size: size / ledger.fastest[point] for size, point in points.items()}
+    best = max(fast.values())
+    surely = ledger.measured[points[batch]].high_us / batch
+    for size in sorted(size for size in points if size < batch):
+        lead = 0.0 if surely < ledger.measured[points[size]].low_us / size else _DOUBTFUL_GAIN
+        if fast[size] * (1 + lead) >= best:
+            gain = f"{fast[batch] / fast[size] - 1:+.1%} rows per second over batch {size}"
+            return size, f"batch {batch} brings {gain} while nothing disturbs them"
+    return batch, ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,14 @@ from tuning_fakes import Fake, FakeClock
 from aitune.errors import SourceError, UsageError
 from aitune.numerics import Array
 from aitune.records import DType, TensorSpec
+from aitune.records.evidence import Measurement
 from aitune.tuning import choose
 from aitune.tuning.choose import Choice, Goal, winner_of
-from aitune.tuning.largest import largest_batch
+from aitune.tuning.largest import largest_batch, smaller_in_doubt
+from aitune.tuning.ledger import Ledger, Point
 from aitune.tuning.measure import Turn, measure_in_turns, median_interval, ratios
 from aitune.tuning.measure import timed as timed_by
+from aitune.tuning.progress import SILENT
 from aitune.tuning.runner import Timing
 
 Y = TensorSpec("y", DType.FLOAT32, ("batch", 1))
@@ -379,6 +382,53 @@ def test_a_batch_that_users_send_stays_allowed() -> None:
     found = chosen(clock, timed(clock, lambda rows: 0.01 * rows), fixed_batch=False, least_batch=4)
     assert found.max_batch_size == 4
     assert "batch 4 is what users send" in found.tuning.reason
+
+
+@pytest.mark.parametrize(
+    ("speeds", "spread", "least", "found"),
+    [
+        ({8: 200.0, 16: 240.0, 32: 239.0, 64: 243.0}, 0.05, 1, 16),
+        ({8: 200.0, 16: 240.0, 32: 239.0, 64: 243.0}, 0.0, 1, 64),
+        ({8: 200.0, 16: 240.0, 32: 239.0, 64: 243.0}, 0.05, 20, 32),
+        ({8: 200.0, 16: 220.0, 32: 225.0, 64: 243.0}, 0.05, 1, 64),
+        ({8: 238.0, 16: 245.0, 32: 239.0, 64: 237.0}, 0.05, 1, 16),
+        ({16: 240.0}, 0.05, 1, 64),
+    ],
+    ids=["in doubt", "certain", "what users send", "faster by much", "none slower than the best", "never measured"],
+)
+def test_the_smaller_batch_is_taken_in_doubt(
+    speeds: Mapping[int, float], spread: float, least: int, found: int
+) -> None:
+    """Batch 64 was found where processors were slow: it must be certainly faster, or by 2 % when nothing disturbs."""
+    ledger = Ledger(clock=FakeClock(), deadline=1.0, seconds=1.0, progress=SILENT)
+    for rows, speed in speeds.items():
+        point, seconds = Point("default", rows), rows / speed
+        low, high = seconds, seconds * (1 + spread)
+        ledger.fastest[point] = seconds
+        ledger.measured[point] = Measurement(
+            candidate="default", batch_size=rows, throughput_per_s=speed, p50_us=seconds * 1e6,
+            low_us=low * 1e6, high_us=high * 1e6, runs=9,
+        )  # fmt: skip
+    size, why = smaller_in_doubt("default", 64, least, ledger)
+    assert size == found
+    assert bool(re.fullmatch("batch 64 brings .* while nothing disturbs them", why)) == (found < 64)
+
+
+def test_a_batch_found_on_a_slow_machine_is_looked_at_again() -> None:
+    """While processors are slow larger batches pay; a smaller one was seen to be faster before."""
+    clock = FakeClock()
+    slow = False
+
+    def seconds(rows: int) -> float:
+        nonlocal slow
+        slow = slow or rows > 16
+        return 0.01 * max(rows, 16) * (1 + 4 / rows if slow else 1)
+
+    found = chosen(clock, timed(clock, seconds), fixed_batch=False, limit=64)
+    assert found.max_batch_size == 16
+    assert found.tuning.reason.endswith(
+        "batch 64 brings -5.9% rows per second over batch 16 while nothing disturbs them"
+    )
 
 
 def test_a_decision_that_is_not_certain_says_so() -> None:
