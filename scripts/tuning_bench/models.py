@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +23,15 @@ BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 Row = dict[str, Any]
 
 
-def aitune(*words: object) -> dict[str, Any]:
-    """The JSON document of a command."""
+def aitune(*words: object, passed_on: Sequence[object] = ()) -> dict[str, Any]:
+    """The JSON document of a command; ``passed_on`` are arguments for perf_analyzer."""
     argv = [sys.executable, "-m", "aitune.triton", *map(str, words), "--format", "json", "-q"]
+    argv += ["--", *map(str, passed_on)] if passed_on else []
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(argv)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def say(text: str) -> None:
