@@ -21,8 +21,8 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "share_of_loop",
-        "Requests of the batch at which a bare `session.run` loop is fastest, through shared memory, beside that loop, in\n"
-        "turns: those rounds in which the loop was most nearly as fast after the server as before it.",
+        "Requests of the batch at which a bare `session.run` loop is fastest, through shared memory, beside that\n"
+        "loop, in turns: those rounds in which the loop was most nearly as fast after the server as before it.",
         {
             "batch": "{loop_batch}",
             "bare loop": "{loop_per_s:,.1f} rows/s",
@@ -34,9 +34,9 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "share_of_best",
         "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds.\n"
-        "Right after a choice it is measured in turns with each candidate at the grid's best batch for it, while the\n"
-        "machine is as fast as it was for the grid; on a quiet machine it is made again, twice at most, when the machine\n"
-        "was not. Busy: five choices while another process works and rests in turns.",
+        "Right after a choice it is measured in turns with each candidate at the grid's best batch for it, while\n"
+        "the machine is as fast as it was for the grid; on a quiet machine it is made again, twice at most, when\n"
+        "the machine was not. Busy: five choices while another process works and rests in turns.",
         {
             "chosen": "{chosen}",
             "of the best": "{share_of_best:.3f}",
