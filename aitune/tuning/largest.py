@@ -16,7 +16,7 @@ from aitune.tuning.progress import SILENT, Progress
 
 __all__ = ["MIN_GAIN", "largest_batch", "smaller_in_doubt", "useful_batch"]
 
-MIN_GAIN = 0.01
+MIN_GAIN = 0.015
 """A batch twice as large must bring this share more rows per second, or it is not worth its wait."""
 _DOUBTFUL_GAIN = 0.02
 """The same for a batch of any size, as long as it is not certain that it brings more."""
@@ -38,7 +38,7 @@ def largest_batch(
 ) -> tuple[int, str]:
     """The largest useful batch of a candidate, and a sentence why.
 
-    A size is useful when it brings 1 % more rows per second than half of it, and ends in time where there is a limit
+    A size is useful when it brings 1.5 % more rows per second than half of it, and ends in time where there is a limit
     of time. Two sizes in a row that are not useful end the doubling, so that one odd size does not; then the gap to the
     first of them is halved: once, and where a size cannot be, until the gap is an eighth of the batch.
 
@@ -207,7 +207,7 @@ class _Search:
     def _miss(self, size: int, step: _Step) -> None:
         if not self.ceiling:
             self.ceiling = size
-            less = f"less than {MIN_GAIN:.0%}"
+            less = f"less than {MIN_GAIN:.1%}"
             self.why = f"batch {size} brings {step.gain:+.1%} rows per second over batch {self.best}, {less}"
 
     def _affordable(self, size: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import random
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,16 +23,6 @@ BUSY_RUNS = 5
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the tuner found: the pair, its rows per second then, how long it took, and who may not win."""
-
-    pair: Pair
-    per_s: float
-    seconds: float
-    rejected: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Pair:
     """A candidate at a batch."""
 
@@ -40,6 +31,20 @@ class Pair:
 
     def __str__(self) -> str:
         return f"{self.candidate} at {self.batch}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the tuner found: the pair, rows per second of all it measured, how long it took, and who may not win."""
+
+    pair: Pair
+    speeds: Mapping[Pair, float]
+    seconds: float
+    rejected: Sequence[str]
+
+    def slowness(self, grid: Mapping[Pair, float]) -> float:
+        """How many times slower than for the grid the machine was meanwhile, in the median of what both measured."""
+        return statistics.median([grid[pair] / self.speeds[pair] for pair in self.speeds.keys() & grid.keys()])
 
 
 def choice(model: Model, tune_seconds: float) -> Row:
@@ -59,10 +64,9 @@ def choice(model: Model, tune_seconds: float) -> Row:
     say(f"{model.name}: the grid's best are {', '.join(map(str, leaders.values()))}; choosing")
     for _ in range(TRIES):
         found = choose_once(model, tune_seconds)
-        slowness = grid.get(found.pair, 0.0) / found.per_s
-        if slowness < SLOWER:
+        if found.slowness(grid) < SLOWER:
             break
-        say(f"  the machine is slower than it was, {slowness:.2f} times: choosing again")
+        say(f"  the machine is slower than it was, {found.slowness(grid):.2f} times: choosing again")
     quiet_one = judged(model, found, grid, leaders)
     busy_ones = []
     for number in range(BUSY_RUNS):
@@ -103,12 +107,14 @@ def judged(model: Model, found: Found, grid: Mapping[Pair, float], leaders: Mapp
     best = max(truth, key=lambda one: truth[one])
     say(f"  {truth[pair] / truth[best]:.3f} of the best, {best}")
     row: Row = {"chosen": str(pair), "seconds": found.seconds, "share": truth[pair] / truth[best], "best": str(best)}
-    return row | {"slowness": slowness}
+    return row | {"slowness": slowness, "slowness_of_choosing": found.slowness(grid)}
 
 
 def told(one: Row) -> str:
-    """A choice with its share of the best, and whether the machine was slow whenever it was judged."""
-    aside = f", judged on a machine {one['slowness']:.1f} times slower" if one["slowness"] >= SLOWER else ""
+    """A choice with its share of the best, and whether the machine was slow when it was made or judged."""
+    aside = ""
+    for word, slowness in (("chosen", one["slowness_of_choosing"]), ("judged", one["slowness"])):
+        aside += f", {word} on a machine {slowness:.1f} times slower" if slowness >= SLOWER else ""
     return f"{one['chosen']} ({one['share']:.3f}{aside})"
 
 
@@ -139,10 +145,12 @@ def choose_once(model: Model, tune_seconds: float) -> Found:
     tuning, seconds = found.tuning, time.perf_counter() - start
     pair = Pair(tuning.winner, found.max_batch_size or 1)
     say(f"  {pair}: {tuning.reason}")
-    known = [one for one in tuning.measurements if one.shape == "typical"]
-    speeds = [one.throughput_per_s for one in known if Pair(one.candidate, one.batch_size) == pair]
-    per_s = max(speeds, default=math.inf)
-    return Found(pair, per_s, seconds, [name for name, why in tuning.rejected if "budget" not in why])
+    speeds = {
+        Pair(one.candidate, one.batch_size): one.batch_size / one.low_us * 1e6
+        for one in tuning.measurements
+        if one.shape == "typical"
+    }
+    return Found(pair, speeds, seconds, [name for name, why in tuning.rejected if "budget" not in why])
 
 
 def measured(

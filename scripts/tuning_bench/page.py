@@ -36,7 +36,9 @@ TABLES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "The choice beside a grid of every candidate at every batch the tuner can reach, each point for 30 rounds.\n"
         "Right after a choice it is measured in turns with each candidate at the grid's best batch for it, while\n"
         "the machine is as fast as it was for the grid; on a quiet machine it is made again, twice at most, when\n"
-        "the machine was not. Busy: five choices while another process works and rests in turns.",
+        "the machine was not. Busy: five choices while another process works and rests in turns. The host of a\n"
+        "virtual machine may run two processors that wait for each other more slowly for a minute, and then other\n"
+        "batches are the best: a choice that was made then, or could only be judged then, says so.",
         {
             "chosen": "{chosen}",
             "of the best": "{share_of_best:.3f}",

@@ -118,7 +118,7 @@ def _seconds_per_run(session: Any, feed: Mapping[str, Any], seconds: float) -> f
     return (time.perf_counter() - start) / runs
 
 
-def int8(model: Model, folder: Path, tune_seconds: float) -> Row:
+def int8(model: Model, folder: Path, tune_seconds: float, rounds: int) -> Row:
     """What is gained, and lost in accuracy, where int8 is allowed."""
     allowed = build(model.name, folder, tune_seconds, "--precision", "fp32,int8")
     tuning = allowed.built["tuning"]
@@ -129,11 +129,13 @@ def int8(model: Model, folder: Path, tune_seconds: float) -> Row:
     row["int8"] = "; ".join(f"{one}: {why}" for one, why in row["int8_rejected"].items()) or "was not the fastest"
     if precisions[tuning["winner"]] == "int8":
         row["int8_accuracy"] = [one for one in tuning["accuracy"] if one["candidate"] == tuning["winner"]]
-        mine = [served(allowed, allowed.root, "--concurrency", 8) for _ in range(2)]
-        other = [served(model, model.root, "--concurrency", 8) for _ in range(2)]
-        row["int8_gain"] = statistics.median(one["throughput_per_s"] for one in mine) / statistics.median(
-            one["throughput_per_s"] for one in other
-        )
+        mine, other = [], []
+        for number in range(rounds):
+            say(f"{model.name}: int8 beside fp32, round {number + 1}")
+            mine.append(served(allowed, allowed.root, "--concurrency", 8)["throughput_per_s"])
+            other.append(served(model, model.root, "--concurrency", 8)["throughput_per_s"])
+            say(f"  int8 {mine[-1]:,.1f} rows/s, fp32 {other[-1]:,.1f}")
+        row["int8_gain"] = statistics.median(mine) / statistics.median(other)
         worst = min(one["cosine"] for one in row["int8_accuracy"])
         row["int8"] = f"{row['int8_gain']:.2f} times as fast as fp32, smallest cosine {worst:.5f}"
     return row
