@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -11,6 +12,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = {"server": "--run-server", "gpu": "--run-gpu", "slow": "--run-slow", "tensorrt": "--run-tensorrt"}
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would the programs that tests stop with it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
